@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+# A thin front: every goal first asks scripts/setup for what it needs, then lets CMake or a script do the work.
+# Everything that is built lies below build/.
+PREFIX ?= /usr/local
+DESTDIR ?=
+BUILD := build
+# Ours only. "make install" is a user's build: no -Werror, no tests.
+OURS := -DCMAKE_C_COMPILER=gcc -DROPHIVE_WERROR=ON
+
+.DEFAULT_GOAL := build
+.PHONY: build tool demo test test-long bench install format check clean help
+
+build: ## build library, tool and tests in build/
+	@scripts/setup build
+	@cmake -S . -B $(BUILD) -G Ninja $(OURS) --log-level=NOTICE
+	@cmake --build $(BUILD)
+
+tool: ## build the hive tool only
+	@scripts/setup build
+	@cmake -S . -B $(BUILD) -G Ninja $(OURS) --log-level=NOTICE
+	@cmake --build $(BUILD) --target hive
+
+demo: tool ## the promise made visible, 15 seconds
+	@$(BUILD)/bin/hive demo
+
+test: ## rules, then all tests: gcc, clang, sanitizers, locked queues, valgrind
+	@scripts/setup test
+	@scripts/test
+
+test-long: ## the stress tests and the simulator for as long as it takes (an hour or two)
+	@scripts/setup test
+	@scripts/test-long
+
+bench: tool ## every bench scenario, one JSON line each
+	@$(BUILD)/bin/hive bench --all
+
+install: ## install below PREFIX (/usr/local), staged in DESTDIR
+	@scripts/setup build
+	@cmake -S . -B $(BUILD)/install -G Ninja -DROPHIVE_TESTS=OFF -DCMAKE_INSTALL_PREFIX='$(PREFIX)' --log-level=NOTICE
+	@cmake --build $(BUILD)/install
+	@DESTDIR='$(DESTDIR)' cmake --install $(BUILD)/install
+
+format: ## lay out all C files with clang-format
+	@scripts/setup format
+	@find src include tools bench tests examples -name '*.[ch]' 2>/dev/null | xargs -r clang-format-14 -i
+
+check: ## only the rules that a machine can check
+	@scripts/setup check
+	@tools/check/check
+
+clean: ## remove build/
+	@rm -rf $(BUILD)
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20

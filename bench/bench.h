@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+#include "record.h"
+#include "stats.h"
+#include <rophive/hive.h>
+
+/* `hive bench`: what a scenario is given, what it gives back, and the exit codes of the contract. */
+enum bench_exit {
+	BENCH_OK = 0,
+	BENCH_FAILED = 1,  /* the hive or the system said no */
+	BENCH_USAGE = 2,   /* bad command line */
+	BENCH_TIMEOUT = 3, /* a bounded wait ran out */
+	BENCH_WRONG = 4,   /* a count is wrong */
+	BENCH_UNKNOWN = 10 /* no such scenario */
+};
+
+#define BENCH_PATIENCE_NS HIVE_S(60) /* how long anything may take before it counts as lost */
+
+struct bench_params {
+	int32_t threads, producers, consumers, repeat, batch;
+	int64_t n;
+	double seconds;
+	bool pin;
+	enum hive_preset preset;
+	const struct hive_core_ops *core; /* NULL: the library's choice */
+};
+
+typedef int bench_run_fn(const struct bench_params *params, struct record *result);
+
+struct bench_scenario {
+	const char *name, *description;
+	const char *headline; /* the figure by which repeats are judged */
+	int32_t threads;      /* defaults; threads 0: as many as hive_cpus() */
+	int32_t producers;
+	int64_t n;
+	double seconds;
+	bench_run_fn *run;
+};
+
+extern const struct bench_scenario bench_scenarios[];
+extern const size_t bench_scenario_count;
+
+int bench_main(int argc, char **argv);
+
+/* Say on stderr what went wrong; return the exit code for it. */
+int bench_failed(const char *what, int error);
+int bench_timeout(const char *what, uint64_t expected, uint64_t seen);
+int bench_wrong(const char *what, uint64_t expected, uint64_t seen);
+
+/* Fields that many scenarios share. */
+void bench_put_rate(struct record *result, double operations, int64_t elapsed_ns);
+void bench_put_percentiles(struct record *result, const struct stats *stats);
+void bench_put_memory(struct record *result);
+
+bench_run_fn bench_post, bench_post_to, bench_spawn_local, bench_steal, bench_ping, bench_ping_hot, bench_floor,
+	bench_timer, bench_timer_cancel, bench_delay, bench_mixed, bench_mixed_ui, bench_idle;

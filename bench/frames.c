@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#include "frames.h"
+
+void frames_begin(struct frames *frames, int64_t base_ns)
+{
+	*frames = (struct frames){ .base_ns = base_ns };
+}
+
+int64_t frames_due(const struct frames *frames)
+{
+	return frames->base_ns + frames->next * FRAMES_PERIOD_NS;
+}
+
+void frames_tick(struct frames *frames, int64_t now_ns)
+{
+	int64_t late_ns = now_ns - frames_due(frames);
+	frames->last_late_ns = late_ns;
+	frames->drawn++;
+	frames->on_time += late_ns < FRAMES_LATE_NS;
+	stats_add(&frames->lateness, late_ns);
+	frames->next += 1 + (late_ns > 0 ? late_ns / FRAMES_PERIOD_NS : 0);
+}
+
+int64_t frames_expected(const struct frames *frames, int64_t now_ns)
+{
+	if (now_ns < frames->base_ns)
+		return 0;
+	/* The frame due at this very moment may still come: count it once its time to be on time is over. */
+	int64_t due = (now_ns - FRAMES_LATE_NS - frames->base_ns) / FRAMES_PERIOD_NS + 1;
+	return due > frames->next ? due : frames->next;
+}
+
+double frames_share(const struct frames *frames, int64_t now_ns)
+{
+	int64_t expected = frames_expected(frames, now_ns);
+	return expected > 0 ? (double)frames->on_time / (double)expected : 0;
+}

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: MIT
+include(CMakePackageConfigHelpers)
+
+install(TARGETS rophive rophive_static EXPORT rophive-targets)
+install(DIRECTORY include/rophive DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+if(TARGET hive)
+	install(TARGETS hive)
+	install(FILES docs/man/hive.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
+
+# find_package(rophive): rophive::rophive (shared) and rophive::static.
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rophive)
+install(EXPORT rophive-targets NAMESPACE rophive:: DESTINATION ${package_dir})
+file(WRITE ${PROJECT_BINARY_DIR}/rophive-config.cmake
+	"include(\"\${CMAKE_CURRENT_LIST_DIR}/rophive-targets.cmake\")\n")
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/rophive-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/rophive-config.cmake ${PROJECT_BINARY_DIR}/rophive-config-version.cmake
+	DESTINATION ${package_dir})
+
+# pkg-config. The prefix is found from where the file lies, so that it is right below any PREFIX and DESTDIR,
+# also one given to "cmake --install --prefix" after this ran.
+set(pc_dir ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${pc_dir} OUTPUT_VARIABLE pc_prefix)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY ${pc_dir} OUTPUT_VARIABLE pc_includedir)
+configure_file(cmake/rophive.pc.in rophive.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/rophive.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

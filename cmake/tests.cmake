@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+# Each tests/<folder>/<file>.c is a program and a ctest test "<folder>.<file>" with the folder as its label.
+
+# A sanitizer costs a factor of 5 to 20; tests/test.h multiplies its own watchdog too.
+set(ROPHIVE_TEST_TIMEOUT "" CACHE STRING "Seconds for one test; empty: 120, 600 with sanitizers")
+set(timeout ${ROPHIVE_TEST_TIMEOUT})
+if(NOT timeout AND ROPHIVE_SANITIZE)
+	set(timeout 600)
+elseif(NOT timeout)
+	set(timeout 120)
+endif()
+
+file(GLOB support CONFIGURE_DEPENDS tests/support/*.c)
+add_library(rophive_test_support STATIC ${support})
+rophive_flags(rophive_test_support)
+target_include_directories(rophive_test_support PUBLIC tests src)
+target_link_libraries(rophive_test_support PUBLIC rophive_static m)
+
+function(rophive_test name label)
+	add_test(NAME ${name} COMMAND ${ARGN})
+	set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${timeout})
+endfunction()
+
+file(GLOB tests RELATIVE ${PROJECT_SOURCE_DIR}/tests CONFIGURE_DEPENDS tests/*/*.c)
+list(FILTER tests EXCLUDE REGEX "^(support|install)/")
+foreach(file ${tests})
+	cmake_path(GET file PARENT_PATH folder)
+	cmake_path(GET file STEM name)
+	set(name ${folder}.${name})
+	add_executable(${name} tests/${file})
+	rophive_flags(${name})
+	target_link_libraries(${name} PRIVATE rophive_test_support)
+	set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+	rophive_test(${name} ${folder} ${name})
+	if(folder STREQUAL "stress")
+		set_tests_properties(${name} PROPERTIES PROCESSORS 2) # they fill the machine by themselves
+	endif()
+endforeach()
+
+# Examples are built as a reader would build them: GNU C by default, nothing of ours but the library.
+file(GLOB examples CONFIGURE_DEPENDS examples/*.c)
+foreach(file ${examples})
+	cmake_path(GET file STEM name)
+	add_executable(example.${name} ${file})
+	rophive_flags(example.${name})
+	set_target_properties(example.${name} PROPERTIES C_EXTENSIONS ON
+		RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
+	target_link_libraries(example.${name} PRIVATE rophive_static)
+	rophive_test(example.${name} example example.${name})
+endforeach()
+
+rophive_test(check.selftest check ${PROJECT_SOURCE_DIR}/tools/check/selftest)
+if(ROPHIVE_INSTALL AND NOT ROPHIVE_SANITIZE)
+	rophive_test(install.consumer install ${PROJECT_SOURCE_DIR}/tests/install/run ${PROJECT_BINARY_DIR})
+	set_tests_properties(install.consumer PROPERTIES PROCESSORS 2)
+endif()

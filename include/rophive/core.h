@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+#include <rophive/source.h>
+#include <rophive/task.h>
+
+/* What a worker waits in. Write one to make a foreign event loop a worker; most programs never include this file.
+ * A core knows sources; it never sees a worker, a task or a timer.                                               */
+HIVE_BEGIN
+/* Each core's own struct begins with this */
+struct hive_core {
+	const struct hive_core_ops *ops;
+};
+
+struct hive_core_ops {
+	const char *name; /* "epoll" */
+	uint32_t kinds;   /* bit (1u << kind) for each source kind that add() takes */
+	uint32_t flags;   /* 0 */
+	/* Owner thread. Called on the thread that will turn it. arg comes from the worker's options. 0 or -errno. */
+	int (*open)(void *arg, struct hive_core **ret_core);
+	void (*close)(struct hive_core *core);
+	/* Owner thread. Deliver what is ready with hive_source_deliver(); block at most timeout_ns (0: not at all,
+	 * HIVE_FOREVER: until woken). May return early. 0 or -errno (reported once, the worker goes on).          */
+	int (*turn)(struct hive_core *core, int64_t timeout_ns);
+	/* Any thread. Makes a blocked or the next turn() return. Never blocks, allocates or fails. */
+	void (*wake)(struct hive_core *core);
+	/* Owner thread. source->handle and source->events say what; index is yours. After remove() nothing is
+	 * delivered for it, also not later in the batch under way.                                             */
+	int (*add)(struct hive_core *core, struct hive_source *source);
+	int (*modify)(struct hive_core *core, struct hive_source *source);
+	void (*remove)(struct hive_core *core, struct hive_source *source);
+	void *reserved[6];
+};
+
+/* Any thread. "epoll", "poll", or "best". -ENOTSUP: not in this build or kernel. */
+int hive_core_find(const char *name, const struct hive_core_ops **ret_core);
+/* Owner thread, inside turn(). The only way in which a core calls a source's user. */
+void hive_source_deliver(struct hive_source *source, uint32_t events);
+
+/* One beat of a worker without blocking. 0: call again when woken or after *ret_wait_ns (0: at once, HIVE_FOREVER:
+ * only when woken). -ESHUTDOWN: it has left, do not call again.                                               */
+typedef int hive_step_fn(void *step_arg, int64_t *ret_wait_ns);
+
+/* The world as the hive sees it. Zero fields keep the system's; everything in a test can be replaced. */
+struct hive_host {
+	void *arg; /* handed to all of these */
+	int64_t (*now)(void *arg);
+	uint64_t (*random)(void *arg, uint32_t worker);        /* worker: HIVE_WORKER_NONE for foreign threads */
+	void *(*allocate)(void *arg, void *old, size_t bytes); /* as realloc; bytes 0 frees */
+	int (*thread_start)(void *arg, hive_fn *main, void *main_arg, uint64_t *ret_thread);
+	void (*thread_join)(void *arg, uint64_t thread);
+	const struct hive_core_ops *core;         /* for workers whose options name none */
+	void (*wake)(void *arg, uint32_t worker); /* instead of the core's wake and the parker's */
+	/* A host without threads: workers are steps that it calls, all on one thread. step_start takes the place of
+	 * thread_start; step_stop takes a step back that was started and will not be called (a start that failed
+	 * half-way); step_wait is called where a thread outside would block: let something happen, 0; -EDEADLK when
+	 * nothing can, -ETIMEDOUT when the deadline came first. All three or none.                               */
+	int (*step_start)(void *arg, uint32_t worker, hive_step_fn *step, void *step_arg);
+	void (*step_stop)(void *arg, void *step_arg);
+	int (*step_wait)(void *arg, int64_t deadline_ns);
+	void *reserved[5];
+};
+HIVE_END

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+#include <rophive/error.h>
+
+typedef void hive_fn(void *arg);
+
+/* A task is a value: two words, copied in, copied out, called once. It has no identity, so there is nothing
+ * to free and nothing to cancel by mistake.                                                              */
+struct hive_task {
+	hive_fn *fn;
+	void *arg;
+};
+
+/* Never guessed: the call says which pool */
+enum hive_kind {
+	HIVE_MICRO = 1,  /* short, runs on IO workers */
+	HIVE_COMPUTE = 2 /* heavy, runs on compute workers */
+};
+
+/* Zero is refused: nothing stops by accident */
+enum hive_stop_mode {
+	HIVE_DRAIN = 1, /* what is queued runs first */
+	HIVE_NOW = 2    /* what has not begun is dropped */
+};
+
+#define HIVE_WORKER_NONE 0u         /* no worker; refused wherever a worker is asked for */
+#define HIVE_WORKER_MAIN UINT32_MAX /* the first attached IO worker, whatever its id */

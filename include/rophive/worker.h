@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+#include <rophive/task.h>
+
+/* Workers are named by id: index + generation. A stale id is refused (-ESRCH); a stale pointer could not be. */
+HIVE_BEGIN
+struct hive;
+struct hive_core_ops;
+
+#define HIVE_WORKERS_MAX 1024 /* of each kind, at one time, in one hive */
+
+enum hive_worker_kind { HIVE_WORKER_IO = 0, HIVE_WORKER_COMPUTE = 1 };
+
+/* All zero: an IO worker on the best core */
+struct hive_worker_options {
+	enum hive_worker_kind kind;
+	const char *name;                 /* copied, 31 bytes; NULL: "io-3", "compute-0" */
+	const struct hive_core_ops *core; /* NULL: the host's, else hive_core_find("best"). IO workers only */
+	void *core_arg;
+	/* On the worker's thread: before its first and after its last beat (the place to start and stop sources and
+	 * timers), before it blocks and after it blocked (not around a spin). All may post.                       */
+	hive_fn *on_start, *on_stop, *on_park, *on_unpark;
+	void *hook_arg;
+	/* Parameters, 0: the default of src/sched/tune.h, which says what each is good for. */
+	int32_t local_capacity;      /* tasks, a power of two, 4 … 65536 */
+	int32_t local_budget;        /* local tasks per beat */
+	int32_t private_budget;      /* private tasks per beat */
+	int32_t timer_budget;        /* timers per beat */
+	int32_t pool_probe_interval; /* busy beats between two looks at the pool */
+	int32_t pool_batch;          /* tasks taken from the pool at once, at most 256 */
+	int32_t steal_attempts;      /* victims per theft; HIVE_OFF: never steals */
+	int64_t slice_ns;            /* longest time per step, beyond the task that is running */
+	int64_t spin_ns;             /* longest spin before sleep; HIVE_OFF: none */
+	/* How the system shall treat the thread. Of these only cpus applies to the thread that calls hive_run(); its timer slack and
+	 * time slice are shortened while it runs the hive.                                                                        */
+	int32_t nice;         /* default: compute workers at least 5, IO workers as they are; HIVE_OFF: leave it */
+	int32_t realtime;     /* SCHED_FIFO priority 1–99; -EPERM from run or attach if not allowed */
+	bool batch;           /* SCHED_BATCH */
+	const uint16_t *cpus; /* pin to these; copied */
+	size_t cpu_count;
+	bool no_outbox;       /* posts from inside go straight to the pool */
+	bool no_steal;        /* nobody steals from it, and it steals from nobody */
+	bool keep_signals;    /* keep the mask of the thread that starts it; default: block all but what faults raise */
+	uint64_t reserved[8]; /* must be zero */
+};
+
+/* Any thread. Before run: registered, no thread yet. While running: its thread starts, and the call returns when
+ * its core is open. The first IO worker attached is the main worker. ret_worker may be NULL. -ENOSPC: too many. */
+HIVE_CHECKED int hive_attach(struct hive *hive, const struct hive_worker_options *options, uint32_t *ret_worker);
+/* May wait. Takes it out of the hive; queued tasks and timers move to others (timers started with
+ * hive_timer_start() to the main worker), private tasks already there run before it leaves. Sources still started
+ * on it are stopped and warned about. -EINPROGRESS: out of the hive, thread still in its last task at the
+ * deadline. -EBUSY: main worker, or the last compute worker with work left. -EDEADLK: called on a worker of this
+ * hive with a deadline other than HIVE_NOWAIT.                                                                */
+int hive_detach(struct hive *hive, uint32_t worker, int64_t deadline_ns);
+/* Any thread. Ids of the moment, IO workers first; returns how many there are, writes at most `capacity`. */
+size_t hive_workers(const struct hive *hive, uint32_t *ret_workers, size_t capacity);
+/* Any thread. Own worker's id, or HIVE_WORKER_NONE on a foreign thread. */
+uint32_t hive_worker_current(void);
+/* Any thread. Own hive, or NULL on a foreign thread. */
+struct hive *hive_current(void);
+HIVE_END

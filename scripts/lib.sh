@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash disable=SC2034,SC2054
+# Shared by scripts/test and scripts/test-long; sourced in the root of the tree.
+
+passed=0 failed=0
+test_timeout= # seconds for one ctest test; empty: as cmake/tests.cmake has it
+debug=(-DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS_DEBUG=-O1 -g")
+asan_build=("${debug[@]}" -DROPHIVE_DEBUG=ON -DROPHIVE_SANITIZE=address,undefined)
+tsan_build=("${debug[@]}" -DROPHIVE_SANITIZE=thread)
+export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+
+# configure FOLDER COMPILER OPTION...: configures and builds build/FOLDER. Quiet unless it fails.
+configure() {
+	local folder=build/$1 log=build/$1.log
+	[ "$1" = . ] && log=build/gcc.log
+	mkdir -p "$folder"
+	cmake -S . -B "$folder" -G Ninja -DCMAKE_C_COMPILER="$2" -DROPHIVE_WERROR=ON \
+		-DROPHIVE_TEST_TIMEOUT="$test_timeout" "${@:3}" >"$log" 2>&1 &&
+		cmake --build "$folder" >>"$log" 2>&1 && return 0
+	grep -v '^\[[0-9]*/[0-9]*\] \(Building\|Linking\)' "$log" | tail -n 200
+	echo "rophive: the build in $folder failed"
+	return 1
+}
+
+# run_ctest FOLDER ARGUMENT...: adds to passed and failed. Only failures are shown.
+run_ctest() {
+	local log=build/$1.ctest fixed=() status=0
+	[ "$1" = . ] && log=build/gcc.ctest
+	# ThreadSanitizer of gcc 12 does not bear the wide address randomisation of newer kernels.
+	setarch -R true 2>/dev/null && fixed=(setarch -R)
+	"${fixed[@]}" ctest --test-dir "build/$1" -j "$(nproc)" --output-on-failure --no-tests=error "${@:2}" \
+		>"$log" 2>&1 || status=1
+	[ $status -eq 0 ] || cat "$log"
+	# "97% tests passed, 1 tests failed out of 37"
+	local bad all
+	read -r bad all < <(sed -n 's/^.*tests passed, \([0-9]*\) tests failed out of \([0-9]*\)$/\1 \2/p' "$log") || true
+	failed=$((failed + ${bad:-0})) passed=$((passed + ${all:-0} - ${bad:-0}))
+	return $status
+}
+
+# run_counted NAME COMMAND...: a program of our own that ends with "N passed, M failed". Shown when it fails.
+run_counted() {
+	local log=build/$1.log status=0 good bad
+	"${@:2}" >"$log" 2>&1 || status=1
+	[ $status -eq 0 ] || cat "$log"
+	read -r good bad < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log") || true
+	failed=$((failed + ${bad:-0})) passed=$((passed + ${good:-0}))
+	return $status
+}
+
+# run_stages NAME...: each is a function stage_NAME.
+run_stages() {
+	local stage start status=0 summary=() before
+	mkdir -p build
+	# shellcheck disable=SC2048 # the default comes as one word
+	for stage in $*; do
+		declare -F "stage_$stage" >/dev/null || { echo "rophive: no stage named $stage" >&2; exit 2; }
+		echo "== $stage"
+		start=$SECONDS before=$((passed + failed))
+		"stage_$stage" || status=1
+		summary+=("$(printf '%-10s %-6s %4d s %4d tests' "$stage" "$([ $status -eq 0 ] && echo ok || echo FAILED)" \
+			$((SECONDS - start)) $((passed + failed - before)))")
+		[ $status -eq 0 ] || break
+	done
+	echo
+	printf '%s\n' "${summary[@]}"
+	[ $status -eq 0 ] || [ $failed -gt 0 ] || failed=1 # a stage that broke without a test, a build for example
+	echo "$passed passed, $failed failed"
+	exit $status
+}

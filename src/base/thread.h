@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+/* Threads and what the system knows of them. All return 0 or -errno. */
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rophive/task.h>
+
+/* Any thread. main(main_arg) on a new thread that starts with all signals blocked; join exactly once. */
+int hive__thread_start(hive_fn *main, void *main_arg, uint64_t *ret_thread);
+void hive__thread_join(uint64_t thread);
+
+/* Each of these acts on the calling thread. */
+void hive__thread_name(const char *name);
+int hive__thread_pin(const uint16_t *cpus, size_t count);
+int hive__thread_nice(int nice);
+/* At least this nice; as it is if it is nicer already, or if the system refuses. */
+void hive__thread_nice_at_least(int nice);
+/* Asks for short time slices (0: the default again): the thread is let in sooner when it wakes. For normal threads on kernels
+ * that know it (Linux 6.12); elsewhere nothing happens.                                                                    */
+void hive__thread_short_slices(int64_t slice_ns);
+int hive__thread_realtime(int priority);
+int hive__thread_batch(void);
+/* Blocks every signal that stands for something outside; what a fault raises stays as it is. */
+void hive__thread_block_signals(void);
+/* The mask of this thread, and setting it again, there or on another one. */
+void hive__thread_save_signals(sigset_t *ret_mask);
+void hive__thread_restore_signals(const sigset_t *mask);
+/* The kernel may delay time-outs by this much; returns what it was. */
+int64_t hive__thread_timer_slack(int64_t slack_ns);
+extern __thread uint64_t hive__thread_own_number __attribute__((tls_model("initial-exec"))); /* 0: none yet */
+uint64_t hive__thread_give_number(void);
+/* Number of the calling thread, never 0, never given twice in this process. Its low half counts threads in the order in which
+ * they first ask, so that neighbours differ in the low bits.                                                               */
+static inline uint64_t hive__thread_number(void)
+{
+	return hive__thread_own_number ? hive__thread_own_number : hive__thread_give_number();
+}
+/* May the thread with this number still exist? A system call. False is certain. */
+bool hive__thread_lives(uint64_t number);
+/* CPU that the caller runs on now; 0 when unknown. */
+uint32_t hive__thread_cpu(void);
+void hive__thread_yield(void);
+/* Moves the calling thread to another of its CPUs, once, and leaves its affinity as it was. False: there is none. */
+bool hive__thread_step_aside(void);
+/* Moves the calling thread to this CPU, if it is one of its own, and leaves its affinity as it was. */
+void hive__thread_move_to(uint32_t cpu);

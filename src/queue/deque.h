@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+/* The local queue: a bounded work-stealing deque (Chase and Lev). The owner works at the bottom, newest first; thieves
+ * take the oldest at the top.
+ *
+ *   D1  Only the owner moves bottom. top only grows, by compare-and-swap.
+ *   D2  A slot is overwritten only after bottom - top < capacity was seen.
+ *   D3  Full means refuse: it never grows, blocks or overwrites.
+ *
+ * The race is about the last task. The owner lowers bottom, then reads top; a thief reads top, then bottom. Both
+ * sides must not see the old value of the other: the lowering is a seq_cst exchange and all these loads are seq_cst, so
+ * in their one total order at least one of the two notices; the compare-and-swap on top decides. push() is a seq_cst
+ * exchange as well, because the caller looks for sleepers next (see idle.h).                                          */
+#include "queue/slot.h"
+
+#if defined(HIVE_LOCKED_QUEUES)
+#include "queue/deque_locked.h"
+#else
+
+struct deque {
+	struct slot *slots;                          /* I */
+	uint64_t capacity;                           /* I  power of two */
+	uint64_t top_seen;                           /* O  an old top: looked at anew only when the deque seems full */
+	alignas(CACHE_LINE) ATOMIC(uint64_t) bottom; /* S  next free slot */
+	alignas(CACHE_LINE) ATOMIC(uint64_t) top;    /* A  oldest task */
+};
+
+/* Before anybody uses it. `start` is where the indices begin: tests start near the wrap. */
+static inline void deque_init(struct deque *d, struct slot *slots, uint64_t capacity, uint64_t start)
+{
+	d->slots = slots;
+	d->capacity = capacity;
+	d->top_seen = start;
+	store_relaxed(&d->bottom, start);
+	store_relaxed(&d->top, start);
+}
+
+static inline struct slot *deque_slot(struct deque *d, uint64_t index)
+{
+	return &d->slots[index & (d->capacity - 1)];
+}
+
+/* How far `to` is ahead of `from`; negative when behind. Right across the wrap. */
+static inline int64_t deque_distance(uint64_t from, uint64_t to)
+{
+	return (int64_t)(to - from);
+}
+
+/* Any thread. Approximate while others work on it. */
+static inline uint64_t deque_size(struct deque *d)
+{
+	uint64_t top = load_seq(&d->top);
+	int64_t size = deque_distance(top, load_seq(&d->bottom)); /* DEQUE-6 (pairs with DEQUE-2) */
+
+	return size < 0 ? 0 : (uint64_t)size;
+}
+
+/* Owner thread only. May be too small when thieves are at work, never too large. */
+static inline uint64_t deque_room(struct deque *d)
+{
+	d->top_seen = load_acquire(&d->top); /* DEQUE-1 (pairs with DEQUE-4) */
+	return d->capacity - (load_relaxed(&d->bottom) - d->top_seen);
+}
+
+/* Owner thread only. All tasks of an array; the caller saw room for them. */
+static inline void deque_push_many(struct deque *d, const struct hive_task *tasks, uint64_t n)
+{
+	uint64_t bottom = load_relaxed(&d->bottom);
+
+	for (uint64_t i = 0; i < n; i++)
+		slot_write(deque_slot(d, bottom + i), tasks[i]);
+	exchange_seq(&d->bottom, bottom + n); /* DEQUE-2 (pairs with DEQUE-3 and DEQUE-6) */
+}
+
+/* Owner thread only. False when full. */
+static inline bool deque_push(struct deque *d, struct hive_task task)
+{
+	if (load_relaxed(&d->bottom) - d->top_seen >= d->capacity && deque_room(d) < 1)
+		return false;
+	deque_push_many(d, &task, 1);
+	return true;
+}
+
+/* Owner thread only. The newest task; false when empty. */
+static inline bool deque_pop(struct deque *d, struct hive_task *ret_task)
+{
+	uint64_t bottom = load_relaxed(&d->bottom) - 1;
+	uint64_t top = load_relaxed(&d->top);
+	bool won = false;
+
+	if (deque_distance(top, bottom) < 0) /* an old top is a smaller top: what looks empty is empty */
+		return false;
+	exchange_seq(&d->bottom, bottom); /* DEQUE-5 (pairs with DEQUE-3) */
+	top = load_seq(&d->top);
+	if (deque_distance(top, bottom) > 0) {
+		*ret_task = slot_read(deque_slot(d, bottom));
+		return true;
+	}
+	if (top == bottom) { /* the last one: whoever moves top has it */
+		*ret_task = slot_read(deque_slot(d, bottom));
+		won = cas_seq(&d->top, &top, top + 1);
+	}
+	store_relaxed(&d->bottom, bottom + 1);
+	return won;
+}
+
+/* Owner thread only. Up to max of the oldest tasks, in order, by one claim; how many. Sound for the owner alone: nobody else
+ * lowers bottom, so what lies between top and bottom stays there until top moves.                                         */
+static inline uint64_t deque_take_oldest(struct deque *d, struct hive_task *ret_tasks, uint64_t max)
+{
+	uint64_t top = load_acquire(&d->top), n;
+	int64_t size;
+
+	do {
+		size = deque_distance(top, load_relaxed(&d->bottom));
+		n = size <= 0 ? 0 : (uint64_t)size < max ? (uint64_t)size : max;
+		for (uint64_t i = 0; i < n; i++)
+			ret_tasks[i] = slot_read(deque_slot(d, top + i));
+	} while (n > 0 && !cas_seq(&d->top, &top, top + n));
+	return n;
+}
+
+/* Any thread. The oldest task; false when empty or when somebody else was faster. */
+static inline bool deque_steal(struct deque *d, struct hive_task *ret_task)
+{
+	uint64_t top = load_seq(&d->top);
+	uint64_t bottom = load_seq(&d->bottom); /* DEQUE-3 (pairs with DEQUE-2 and DEQUE-5) */
+	struct hive_task task;
+
+	if (deque_distance(top, bottom) <= 0)
+		return false;
+	task = slot_read(deque_slot(d, top)); /* before the claim: afterwards the slot is the owner's */
+	if (!cas_seq(&d->top, &top, top + 1)) /* DEQUE-4 (pairs with DEQUE-1) */
+		return false;
+	*ret_task = task;
+	return true;
+}
+#endif

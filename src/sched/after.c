@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/* Delayed posts: which worker gets them, how they come to its timers, how they end. */
+#include "base/rng.h"
+#include "base/thread.h"
+#include "sched/internal.h"
+
+/* A worker draws from its own generator, a foreign thread from one of its own: no lock, nothing shared. */
+uint64_t hive__random(struct hive *hive)
+{
+	static _Thread_local uint64_t foreign;
+	struct worker *w = hive__current_in(hive);
+
+	if (hive->host.random)
+		return hive->host.random(hive->host.arg, w ? w->self_id : HIVE_WORKER_NONE);
+	if (w)
+		return rng_next(&w->rng);
+	if (foreign == 0)
+		foreign = (uint64_t)hive__clock_now() ^ hive__thread_number() << 20;
+	return rng_next(&foreign);
+}
+
+/* The lighter of two different IO workers drawn at random, by timers there and on the way there. Reads published counts
+ * only. NULL: there is no IO worker.                                                                                   */
+static struct worker *choose(struct hive *hive)
+{
+	uint32_t live = load_relaxed(&hive->io.count), first, second;
+	struct worker *a, *b;
+
+	if (live < 2)
+		return load_acquire(&hive->main);
+	first = rng_below(hive__random(hive), live);
+	second = rng_below(hive__random(hive), live - 1);
+	if (second >= first)
+		second++;
+	a = hive__nth_live(&hive->io, first);
+	b = hive__nth_live(&hive->io, second);
+	if (!a || !b) /* somebody was detached just now */
+		return a ? a : b ? b : load_acquire(&hive->main);
+	return load_relaxed(&b->timer_count) < load_relaxed(&a->timer_count) ? b : a;
+}
+
+static uint64_t post_id(struct delayed *d)
+{
+	return delayed_generation(d) << 32 | (uint64_t)d->parcel.home->index << 22 | d->parcel.item.number;
+}
+
+/* Generations live in 32 bits of an id and are never 0, so neither is an id. */
+static uint64_t next_generation(struct delayed *d)
+{
+	uint64_t generation = (delayed_generation(d) + 1) & UINT32_MAX;
+
+	return generation ? generation : 1;
+}
+
+static void prepare(struct delayed *d, hive_fn *fn, void *arg, int64_t due_ns)
+{
+	d->parcel.kind = PARCEL_TIMER;
+	d->counted = false;
+	d->parcel.target = HIVE_WORKER_NONE;
+	d->parcel.task.fn = fn;
+	d->parcel.task.arg = arg;
+	d->timer.on_fire = hive__fire_delayed;
+	d->timer.due_ns = due_ns;
+	d->timer.period_ns = 0;
+	/* TICKET-1 (pairs with TICKET-2) */
+	store_release(&d->ticket, next_generation(d) * TICKET_STATES + TICKET_WAITING);
+}
+
+/* Any thread. A delayed post on its way to a worker that will keep it; falls back to the main worker. False: all closed. */
+static bool send_to(struct worker *w, struct delayed *d)
+{
+	store_relaxed(&d->keeper, w);
+	add_relaxed(&w->timer_count, 1u); /* counted when posted: a burst must not see old counts */
+	if (!inbox_push(&w->inbox, &d->parcel.letter)) {
+		sub_relaxed(&w->timer_count, 1u);
+		return false;
+	}
+	hive__wake_if_asleep(w);
+	return true;
+}
+
+int hive__send_delayed(struct hive *hive, struct delayed *d)
+{
+	struct worker *w = choose(hive), *last_resort = load_acquire(&hive->main);
+
+	return send_to(w, d) || send_to(last_resort, d) ? 0 : -ESHUTDOWN;
+}
+
+static int refuse(struct delayed *d, int error)
+{
+	store_relaxed(&d->ticket, delayed_generation(d) * TICKET_STATES);
+	hive__parcel_free(&d->parcel);
+	return error;
+}
+
+int hive_post_after(struct hive *hive, int64_t delay_ns, hive_fn *fn, void *arg, uint64_t *ret_post)
+{
+	struct worker *home;
+	struct delayed *d;
+	uint64_t id;
+	int r = hive__door(hive, fn);
+
+	if (r < 0)
+		return r;
+	home = choose(hive);
+	if (!home)
+		return -ESRCH;
+	d = hive__delayed_new(home);
+	if (!d)
+		return -ENOMEM;
+	prepare(d, fn, arg, time_add(hive__now(hive), delay_ns > 0 ? delay_ns : 0));
+	id = post_id(d);
+	if (!send_to(home, d)) {
+		r = hive__send_delayed(hive, d);
+		if (r < 0)
+			return refuse(d, r);
+	}
+	if (ret_post)
+		*ret_post = id;
+	return 0;
+}
+
+int hive_post_self_after(int64_t delay_ns, hive_fn *fn, void *arg, uint64_t *ret_post)
+{
+	struct delayed *d;
+	struct worker *w;
+	int r = hive__own_door(fn, &w);
+
+	if (r < 0)
+		return r;
+	d = hive__delayed_new(w);
+	if (!d)
+		return -ENOMEM;
+	prepare(d, fn, arg, time_add(hive__now(w->hive), delay_ns > 0 ? delay_ns : 0));
+	d->timer.sequence = w->timer_sequence++;
+	r = heap_insert(&w->timers, &d->timer);
+	if (r < 0)
+		return refuse(d, r);
+	store_relaxed(&d->keeper, w);
+	add_relaxed(&w->timer_count, 1u);
+	d->counted = true;
+	bump(&w->stats.posted, 1);
+	if (ret_post)
+		*ret_post = post_id(d);
+	return 0;
+}
+
+/* One timer less: it runs, was cancelled or is dropped. The parcel may be used again. */
+static void let_go(struct worker *w, struct delayed *d)
+{
+	sub_relaxed(&w->timer_count, 1u);
+	store_relaxed(&d->ticket, delayed_generation(d) * TICKET_STATES + TICKET_FREE);
+	hive__parcel_free(&d->parcel);
+}
+
+/* In the keeper's timers, out of the heap. */
+void hive__fire_delayed(struct hive_timer *timer)
+{
+	struct worker *w = hive__current();
+	struct delayed *d = delayed_of_timer(timer);
+	struct hive_task task = d->parcel.task;
+	bool ours = delayed_claim(d, delayed_generation(d), TICKET_FREE);
+
+	let_go(w, d);
+	if (ours)
+		hive__run_task(w, task);
+}
+
+/* Stop: what was due when stop was asked for still counts as queued. */
+static void settle(struct worker *w, struct delayed *d)
+{
+	struct hive *hive = w->hive;
+	struct hive_task task = d->parcel.task;
+	bool ours = delayed_claim(d, delayed_generation(d), TICKET_FREE);
+
+	if (ours && d->timer.due_ns <= load_relaxed(&hive->stop_ns) && !hive__is_halted(w)) {
+		sub_relaxed(&w->timer_count, 1u);
+		hive__mail_append(w, &d->parcel);
+		return;
+	}
+	let_go(w, d);
+	if (ours) {
+		add_relaxed(&hive->dropped_timers, 1u);
+		hive__drop(hive, task);
+	}
+}
+
+/* The letter has arrived: into the heap. While stopping: due ones are run as private tasks, the rest is dropped. */
+void hive__place_delayed(struct worker *w, struct delayed *d)
+{
+	if (!d->counted)
+		bump(&w->stats.posted, 1);
+	d->counted = true; /* it may come again, from a worker that leaves */
+	if (w->silenced) {
+		settle(w, d);
+		return;
+	}
+	d->timer.sequence = w->timer_sequence++;
+	if (heap_insert(&w->timers, &d->timer) < 0) {
+		d->parcel.letter.next = w->unplaced;
+		w->unplaced = &d->parcel.letter;
+	}
+}
+
+/* Found no memory in the heap: they wait in a list until there is, and those that are due are fired from there. True: one
+ * was.                                                                                                                  */
+bool hive__run_first_unplaced(struct worker *w, int64_t now_ns)
+{
+	struct letter *waiting = w->unplaced;
+	struct delayed *due = NULL;
+
+	w->unplaced = NULL;
+	while (waiting) {
+		struct delayed *d = delayed_of_letter(waiting);
+
+		waiting = waiting->next;
+		if (!due && d->timer.due_ns <= now_ns)
+			due = d;
+		else
+			hive__place_delayed(w, d);
+	}
+	if (due)
+		hive__fire_delayed(&due->timer);
+	return due;
+}
+
+int64_t hive__next_due(const struct worker *w)
+{
+	int64_t due = heap_next_due(&w->timers);
+
+	for (struct letter *l = w->unplaced; l; l = l->next)
+		if (delayed_of_letter(l)->timer.due_ns < due)
+			due = delayed_of_letter(l)->timer.due_ns;
+	return due;
+}
+
+/* Others cancel without touching the heap; when half of it is dead, the owner throws the dead out. */
+void hive__sweep_cancelled(struct worker *w)
+{
+	struct heap *h = &w->timers;
+	uint32_t kept = 0;
+
+	if (load_relaxed(&w->cancelled) < 64 || load_relaxed(&w->cancelled) < h->count / 2)
+		return;
+	store_relaxed(&w->cancelled, 0u);
+	for (uint32_t i = 0; i < h->count; i++) {
+		struct hive_timer *timer = h->entries[i].timer;
+		struct delayed *d = delayed_of_timer(timer);
+
+		if (!hive__timer_is_delayed(timer) || load_acquire(&d->ticket) % TICKET_STATES != TICKET_CANCELLED) {
+			h->entries[kept++] = h->entries[i];
+			continue;
+		}
+		let_go(w, d);
+	}
+	heap_rebuild(h, kept);
+}
+
+/* The keeper itself takes it out at once. */
+static void cancel_here(struct worker *w, struct delayed *d)
+{
+	if (d->timer.index < w->timers.count && w->timers.entries[d->timer.index].timer == &d->timer) {
+		heap_remove(&w->timers, &d->timer);
+		let_go(w, d);
+	} else {
+		add_relaxed(&w->cancelled, 1u); /* still in the inbox, or unplaced */
+	}
+}
+
+int hive_post_cancel(struct hive *hive, uint64_t post)
+{
+	uint32_t generation = (uint32_t)(post >> 32), index = (uint32_t)(post >> 22) & (HIVE_WORKERS_MAX - 1);
+	struct worker *home, *keeper;
+	struct delayed *d;
+
+	if (!hive)
+		return -EINVAL;
+	if (forkmark_is_child(hive->mark))
+		return -EOWNERDEAD;
+	if (generation == 0 || index >= hive__limit(&hive->io))
+		return -ESRCH;
+	home = hive__slot(&hive->io, index);
+	d = (struct delayed *)(void *)slab_at(&home->delayed, (uint32_t)post & ((1u << 22) - 1));
+	if (!d)
+		return -ESRCH;
+	keeper = load_relaxed(&d->keeper);
+	if (!delayed_claim(d, generation, TICKET_CANCELLED)) /* TICKET-2 (pairs with TICKET-1) */
+		return -ESRCH;
+	add_relaxed(&hive->cancelled, 1u);
+	if (keeper == hive__current())
+		cancel_here(keeper, d);
+	else
+		add_relaxed(&keeper->cancelled, 1u);
+	return 0;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/* The hive as an object: made, unmade, its clock and its voice. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cpus.h"
+#include "base/thread.h"
+#include "sched/internal.h"
+
+static int64_t system_now(void *arg)
+{
+	(void)arg;
+	return hive__clock_now();
+}
+
+static int system_thread_start(void *arg, hive_fn *main, void *main_arg, uint64_t *ret_thread)
+{
+	(void)arg;
+	return hive__thread_start(main, main_arg, ret_thread);
+}
+
+static void system_thread_join(void *arg, uint64_t thread)
+{
+	(void)arg;
+	hive__thread_join(thread);
+}
+
+static bool is_zero(const void *words, size_t bytes)
+{
+	const unsigned char *at = (const unsigned char *)words;
+
+	while (bytes-- > 0)
+		if (*at++)
+			return false;
+	return true;
+}
+
+static bool count_is_sane(int32_t workers)
+{
+	return workers >= HIVE_AUTO && workers <= HIVE_WORKERS_MAX;
+}
+
+static int check_options(const struct hive_options *o)
+{
+	const struct hive_host *host = o->host;
+	int r = 0;
+
+	if (!is_zero(o->reserved, sizeof o->reserved) || !count_is_sane(o->io_workers) ||
+	    !count_is_sane(o->compute_workers))
+		return -EINVAL;
+	if (o->preset != HIVE_PRESET_DEFAULT && o->preset != HIVE_PRESET_ROPHIVE)
+		return -EINVAL;
+	if (host && (!is_zero(host->reserved, sizeof host->reserved) || !host->thread_start != !host->thread_join ||
+	             !host->step_start != !host->step_wait || !host->step_start != !host->step_stop))
+		return -EINVAL;
+	if (o->reserve_tasks > SLAB_ITEMS_MAX)
+		return -EINVAL;
+	if (o->io)
+		r = o->io->kind == HIVE_WORKER_IO ? hive__setup_check(o->io) : -EINVAL;
+	if (r == 0 && o->compute) {
+		struct hive_worker_options compute = *o->compute;
+
+		compute.kind = HIVE_WORKER_COMPUTE;
+		r = hive__setup_check(&compute);
+	}
+	return r;
+}
+
+/* What the host left out is the system's. */
+static void fill_host(struct hive *hive, const struct hive_host *host)
+{
+	if (host)
+		hive->host = *host;
+	hive->exact_clock = hive->host.now != NULL;
+	hive->stepped = hive->host.step_start != NULL;
+	if (!hive->host.now)
+		hive->host.now = system_now;
+	if (!hive->host.allocate)
+		hive->host.allocate = hive__memory_system;
+	if (!hive->host.thread_start) {
+		hive->host.thread_start = system_thread_start;
+		hive->host.thread_join = system_thread_join;
+	}
+	hive->memory.allocate = hive->host.allocate;
+	hive->memory.arg = hive->host.arg;
+}
+
+static struct hive *new_hive(const struct hive_options *o)
+{
+	struct memory memory = { hive__memory_system, NULL };
+	struct hive *hive;
+
+	if (o->host && o->host->allocate) {
+		memory.allocate = o->host->allocate;
+		memory.arg = o->host->arg;
+	}
+	hive = (struct hive *)hive__memory_new(&memory, sizeof *hive);
+	if (!hive)
+		return NULL;
+	fill_host(hive, o->host);
+	hive->preset = o->preset;
+	hive->hook_arg = o->hook_arg;
+	hive->on_drop = o->on_drop;
+	hive->on_warn = o->on_warn;
+	hive->reserve_tasks = o->reserve_tasks;
+	hive->cpus = (uint32_t)hive__cpus_allowed();
+	lock_init(&hive->registry_lock);
+	lock_init(&hive->drop_lock);
+	idle_init(&hive->io.idle);
+	idle_init(&hive->compute.idle);
+	pool_init(&hive->pool, &hive->memory, TUNE_KEEP_CHUNKS);
+	pool_init(&hive->compute_pool, &hive->memory, TUNE_KEEP_CHUNKS);
+	return hive;
+}
+
+static void free_workers(struct workers *set)
+{
+	for (uint32_t i = 0; i < hive__limit(set); i++)
+		hive__worker_free(hive__slot(set, i));
+}
+
+static void free_hive(struct hive *hive)
+{
+	struct memory memory = hive->memory;
+
+	free_workers(&hive->io);
+	free_workers(&hive->compute);
+	pool_destroy(&hive->pool);
+	pool_destroy(&hive->compute_pool);
+	hive__forkmark_free(hive->mark);
+	hive__memory_free(&memory, hive);
+}
+
+static int attach_some(struct hive *hive, const struct hive_worker_options *template, enum hive_worker_kind kind,
+                       int32_t n)
+{
+	struct hive_worker_options options;
+	int r = 0;
+
+	memset(&options, 0, sizeof options);
+	if (template)
+		options = *template;
+	options.kind = kind;
+	if (n == HIVE_AUTO)
+		n = (int32_t)hive->cpus;
+	while (r == 0 && n-- > 0)
+		r = hive_attach(hive, &options, NULL);
+	return r;
+}
+
+static int furnish(struct hive *hive, const struct hive_options *o)
+{
+	int r;
+
+	hive->mark = hive__forkmark_new();
+	if (!hive->mark)
+		return -ENOMEM;
+	if (o->reserve_tasks > 0) {
+		r = pool_reserve(&hive->pool, o->reserve_tasks);
+		if (r == 0)
+			r = pool_reserve(&hive->compute_pool, o->reserve_tasks);
+		if (r < 0)
+			return r;
+	}
+	r = attach_some(hive, o->io, HIVE_WORKER_IO, o->io_workers);
+	return r < 0 ? r : attach_some(hive, o->compute, HIVE_WORKER_COMPUTE, o->compute_workers);
+}
+
+int hive_create(const struct hive_options *options, struct hive **ret_hive)
+{
+	static const struct hive_options zeros;
+	const struct hive_options *o = options ? options : &zeros;
+	struct hive *hive;
+	int r = ret_hive ? check_options(o) : -EINVAL;
+
+	if (r < 0)
+		return r;
+	hive = new_hive(o);
+	if (!hive)
+		return -ENOMEM;
+	r = furnish(hive, o);
+	if (r < 0) {
+		free_hive(hive);
+		return r;
+	}
+	*ret_hive = hive;
+	return 0;
+}
+
+int hive_destroy(struct hive *hive)
+{
+	uint32_t state;
+
+	if (!hive)
+		return 0;
+	if (forkmark_is_child(hive->mark))
+		return -EOWNERDEAD;
+	if (hive__current_in(hive))
+		return -EDEADLK;
+	state = load_acquire(&hive->state);
+	if (state == HIVE_CREATED && hive_stop(hive, HIVE_NOW, HIVE_NOWAIT) == 0)
+		state = HIVE_STOPPED;
+	if (state != HIVE_STOPPED || load_acquire(&hive->in_run)) /* RUN-3 (pairs with RUN-1) */
+		return -EBUSY;
+	hive__join_main(hive);
+	free_hive(hive);
+	return 0;
+}
+
+int64_t hive__now(const struct hive *hive)
+{
+	return hive->exact_clock ? hive->host.now(hive->host.arg) : hive__clock_now();
+}
+
+int64_t hive_now(const struct hive *hive)
+{
+	if (!hive)
+		hive = hive_current();
+	return hive ? hive__now(hive) : hive__clock_now();
+}
+
+int64_t hive_deadline(const struct hive *hive, int64_t delay_ns)
+{
+	return time_add(hive_now(hive), delay_ns > 0 ? delay_ns : 0);
+}
+
+int hive_poll_ms(int64_t wait_ns)
+{
+	int64_t ms;
+
+	if (wait_ns == HIVE_FOREVER)
+		return -1;
+	if (wait_ns <= 0)
+		return 0;
+	ms = wait_ns / HIVE_MS(1) + (wait_ns % HIVE_MS(1) != 0);
+	return ms > INT32_MAX ? INT32_MAX : (int)ms;
+}
+
+int32_t hive_cpus(void)
+{
+	return hive__cpus_allowed();
+}
+
+void hive__warn(const struct hive *hive, const char *format, ...)
+{
+	char text[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	if (hive->on_warn)
+		hive->on_warn(hive->hook_arg, text);
+	else
+		fprintf(stderr, "rophive: %s\n", text);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/* How a worker leaves, and what becomes of what it still has. Detached from a hive that goes on: tasks and timers move to
+ * others. Hive stopping: what may not run goes through the drop hook.                                                  */
+#include "base/thread.h"
+#include "sched/internal.h"
+
+/* Any thread. One at a time; the task was accepted and will not run. */
+void hive__drop(struct hive *hive, struct hive_task task)
+{
+	if (task.fn == hive__run_then)
+		task = hive__cancel_then(task.arg);
+	lock_acquire(&hive->drop_lock);
+	bump(&hive->dropped, 1);
+	if (hive->on_drop)
+		hive->on_drop(hive->hook_arg, &task);
+	lock_release(&hive->drop_lock);
+}
+
+void hive__drop_pool(struct hive *hive, struct pool *pool)
+{
+	struct hive_task task;
+
+	while (pool_take_many(pool, 0, &task, 1) > 0)
+		hive__drop(hive, task);
+}
+
+static void drop_mail(struct worker *w)
+{
+	struct parcel *p;
+
+	while ((p = hive__mail_take(w)) != NULL) {
+		struct hive_task task = p->task;
+
+		hive__parcel_free(p);
+		hive__drop(w->hive, task);
+	}
+}
+
+/* Everything this worker holds, its inbox closed for good. */
+void hive__drop_queues(struct worker *w)
+{
+	struct hive_task task;
+
+	hive__silence(w);
+	hive__receive(w, inbox_close(&w->inbox));
+	drop_mail(w);
+	for (uint32_t i = 0; i < w->outbox_count; i++)
+		hive__drop(w->hive, w->outbox[i]);
+	w->outbox_count = 0;
+	while (deque_pop(&w->local, &task))
+		hive__drop(w->hive, task);
+}
+
+/* Stop was asked for: sources and embedded timers end here. Delayed posts that were due count as queued. */
+void hive__silence(struct worker *w)
+{
+	struct hive_timer *timers;
+	struct letter *delayed;
+
+	if (w->silenced)
+		return;
+	w->silenced = true;
+	add_relaxed(&w->hive->open_sources, hive__stop_sources(w));
+	hive__unhook_timers(w, &timers, &delayed);
+	while (delayed) {
+		struct delayed *d = delayed_of_letter(delayed);
+
+		delayed = delayed->next;
+		hive__place_delayed(w, d);
+	}
+}
+
+/* At the deadline draining turns into leaving. */
+static void hurry_if_late(struct hive *hive)
+{
+	uint32_t draining = HIVE_DRAINING;
+
+	if (hive__now(hive) < load_relaxed(&hive->stop_deadline_ns))
+		return;
+	lock_acquire(&hive->registry_lock);
+	if (cas_seq(&hive->state, &draining, HIVE_LEAVING)) {
+		hive->deadline_missed = true;
+		hive__kick_all(hive);
+	}
+	lock_release(&hive->registry_lock);
+}
+
+/* Nothing left to do here, and nothing to wait for. Answers of compute tasks that nobody can run will not come. */
+static bool is_quiet(struct worker *w)
+{
+	struct hive *hive = w->hive;
+
+	if (hive__own_work(w) || !pool_is_empty(&hive->pool))
+		return false;
+	if (load_seq(&hive->replies) > 0 && load_seq(&hive->compute_alive) == 0)
+		hive__drop_pool(hive, &hive->compute_pool);
+	return load_seq(&hive->replies) == 0 && !hive__own_work(w);
+}
+
+/* IO workers, after each beat and before each sleep. The main worker is the last to leave. */
+bool hive__should_leave(struct worker *w)
+{
+	struct hive *hive = w->hive;
+
+	if (load_acquire(&hive->state) < HIVE_DRAINING)
+		return load_acquire(&w->leave);
+	if (w->kind == HIVE_WORKER_COMPUTE)
+		return true;
+	hive__silence(w);
+	if (load_relaxed(&hive->state) == HIVE_DRAINING) {
+		hurry_if_late(hive);
+		if (load_relaxed(&hive->state) == HIVE_DRAINING && !is_quiet(w))
+			return false;
+	}
+	if (hive__is_halted(
+		    w)) { /* at once, and not when it leaves: it must be able to sleep until the others have left */
+		hive__drop_queues(w);
+		hive__drop_pool(hive, &hive->pool);
+	}
+	return w != load_relaxed(&hive->main) || load_acquire(&hive->alive) == 1;
+}
+
+/* Without memory in the pool the task runs here: it must not be lost. */
+static void give_away(struct worker *w, const struct hive_task *tasks, size_t n)
+{
+	struct hive *hive = w->hive;
+
+	if (n == 0)
+		return;
+	if (pool_give_many(&hive->pool, hive__thread_number(), tasks, n, false) == 0) {
+		hive__wake_if_needed(hive, &hive->io);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		hive__run_task(w, tasks[i]);
+}
+
+static void give_local(struct worker *w)
+{
+	struct hive_task task;
+
+	while (deque_steal(&w->local, &task)) /* oldest first */
+		give_away(w, &task, 1);
+}
+
+static void give_outbox(struct worker *w)
+{
+	struct hive_task tasks[TUNE_OUTBOX];
+	uint32_t n = w->outbox_count;
+
+	for (uint32_t i = 0; i < n; i++)
+		tasks[i] = w->outbox[i];
+	w->outbox_count = 0;
+	give_away(w, tasks, n);
+}
+
+/* What was posted to this very worker runs here as long as that takes a reasonable time; then anywhere. */
+static void finish_private(struct worker *w)
+{
+	for (int i = 0; w->mail.first; i++) {
+		struct parcel *p = hive__mail_take(w);
+		struct hive_task task = p->task;
+
+		hive__parcel_free(p);
+		if (i < TUNE_LAST_PRIVATE)
+			hive__run_task(w, task);
+		else
+			give_away(w, &task, 1);
+	}
+}
+
+/* Delayed posts to whoever is lightest; embedded timers, which belong to somebody's code, to the main worker. */
+static void give_timers(struct worker *w)
+{
+	struct hive *hive = w->hive;
+	struct hive_timer *timers;
+	struct letter *delayed;
+
+	hive__unhook_timers(w, &timers, &delayed);
+	while (delayed) {
+		struct delayed *d = delayed_of_letter(delayed);
+
+		delayed = delayed->next;
+		sub_relaxed(&w->timer_count, 1u);
+		if (hive__send_delayed(hive, d) < 0) { /* the hive has stopped meanwhile */
+			add_relaxed(&w->timer_count, 1u);
+			w->silenced = true;
+			hive__place_delayed(w, d);
+		}
+	}
+	if (!timers)
+		return;
+	w->farewell.kind = PARCEL_ADOPT;
+	w->farewell.home = w;
+	w->farewell.task.arg = timers;
+	store_relaxed(&w->adopting, 1u);
+	if (inbox_push(&load_acquire(&hive->main)->inbox, &w->farewell.letter))
+		hive__wake_if_asleep(load_acquire(&hive->main));
+	else
+		store_relaxed(&w->adopting, 0u);
+}
+
+/* Detach. The inbox is closed first, so that nothing can arrive behind our back. */
+void hive__hand_over(struct worker *w)
+{
+	uint32_t open;
+
+	hive__receive(w, inbox_close(&w->inbox));
+	finish_private(w);
+	hive__call_hook(w, w->setup.on_stop);
+	finish_private(w);
+	give_outbox(w);
+	give_local(w);
+	give_timers(w);
+	finish_private(w);
+	open = hive__stop_sources(w);
+	if (open > 0)
+		hive__warn(w->hive, "worker %s left with %u sources started: they are stopped", w->name, open);
+}
+
+/* Detached before it ever ran: nothing has begun here, so everything may run anywhere. */
+void hive__hand_over_unstarted(struct worker *w)
+{
+	hive__receive(w, inbox_close(&w->inbox));
+	while (w->mail.first) {
+		struct parcel *p = hive__mail_take(w);
+		struct hive_task task = p->task;
+
+		hive__parcel_free(p);
+		give_away(w, &task, 1);
+	}
+	give_timers(w);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+/* What travels to one worker: a private task, a delayed task on its way to the timers, or the timers that a leaving
+ * worker hands over. A parcel comes from the slab of a worker and is type-stable, so an old id can be looked at safely.
+ *
+ * The ticket of a delayed post decides between running and cancelling; whoever moves it has the task:
+ *   FREE --hive_post_after--> WAITING --fire, drop--> FREE (next generation)
+ *                             WAITING --hive_post_cancel--> CANCELLED --keeper lets go of it--> FREE                      */
+#include "base/atomic.h"
+#include "queue/inbox.h"
+#include "queue/slab.h"
+
+#include <rophive/task.h>
+#include <rophive/timer.h>
+
+struct worker;
+
+enum parcel_kind {
+	PARCEL_TASK = 1,  /* run task, privately */
+	PARCEL_REPLY = 2, /* the same, and somebody waits for it while draining */
+	PARCEL_TIMER = 3, /* put timer among the timers */
+	PARCEL_ADOPT = 4  /* take over the chain of embedded timers that begins at task.arg */
+};
+
+enum { TICKET_FREE = 0, TICKET_WAITING = 1, TICKET_CANCELLED = 2, TICKET_STATES = 4 };
+
+struct parcel {
+	struct slab_item item;
+	struct letter letter; /* in an inbox, then in a private queue */
+	uint32_t kind;
+	uint32_t target; /* id of the worker it was posted to; HIVE_WORKER_NONE: anybody */
+	struct hive_task task;
+	hive_fn *then;       /* of hive_post_compute_then() */
+	struct worker *home; /* whose slab it belongs to */
+};
+
+/* A delayed post: PARCEL_TIMER. */
+struct delayed {
+	struct parcel parcel;           /* first */
+	ATOMIC(uint64_t) ticket;        /* A  generation * TICKET_STATES + state */
+	ATOMIC(struct worker *) keeper; /* S  among whose timers it is */
+	bool counted;                   /* its keeper has entered it in the books */
+	struct hive_timer timer;
+};
+
+#define parcel_of_letter(l) ((struct parcel *)(void *)((char *)(l)-offsetof(struct parcel, letter)))
+#define delayed_of_letter(l) ((struct delayed *)(void *)parcel_of_letter(l))
+#define delayed_of_timer(t) ((struct delayed *)(void *)((char *)(t)-offsetof(struct delayed, timer)))
+
+/* Moves the ticket from WAITING to `state`; exactly one caller succeeds per generation. */
+static inline bool delayed_claim(struct delayed *d, uint64_t generation, uint64_t state)
+{
+	uint64_t waiting = generation * TICKET_STATES + TICKET_WAITING;
+
+	return cas_acq_rel(&d->ticket, &waiting, generation * TICKET_STATES + state);
+}
+
+static inline uint64_t delayed_generation(struct delayed *d)
+{
+	return load_relaxed(&d->ticket) / TICKET_STATES;
+}

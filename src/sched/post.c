@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* The doors that take a task to be run as soon as may be. Delayed ones: after.c. */
+#include "base/thread.h"
+#include "sched/internal.h"
+
+int hive__refuse(struct hive *hive)
+{
+	add_relaxed(&hive->refused, 1u);
+	return -ESHUTDOWN;
+}
+
+/* What the doors ask that only the own worker has. */
+int hive__own_door(hive_fn *fn, struct worker **ret_worker)
+{
+	*ret_worker = hive__current();
+	if (MISUSE(!*ret_worker || (*ret_worker)->kind != HIVE_WORKER_IO, "not on an IO worker"))
+		return -EPERM;
+	return hive__door((*ret_worker)->hive, fn);
+}
+
+static int into_outbox(struct worker *w, struct hive_task task)
+{
+	if (w->outbox_count == TUNE_OUTBOX)
+		hive__flush_outbox(w);
+	if (w->outbox_count == TUNE_OUTBOX)
+		return -ENOMEM;
+	w->outbox[w->outbox_count++] = task;
+	bump(&w->stats.posted, 1);
+	return 0;
+}
+
+/* Puts, then looks for a sleeper: the order matters (idle.h). */
+static int into_pool(struct hive *hive, struct pool *pool, struct workers *set, const struct hive_task *tasks, size_t n)
+{
+	int r = pool_give_many(pool, hive__thread_number(), tasks, n, true);
+
+	if (r == 0)
+		hive__wake_if_needed(hive, set);
+	else if (r == -ESHUTDOWN)
+		add_relaxed(&hive->refused, n);
+	return r;
+}
+
+static int check_many(struct hive *hive, const struct hive_task *tasks, size_t count)
+{
+	if (!hive || (!tasks && count > 0) || count > SIZE_MAX / sizeof *tasks)
+		return -EINVAL;
+	for (size_t i = 0; i < count; i++)
+		if (!tasks[i].fn)
+			return -EINVAL;
+	return hive__door(hive, count ? tasks[0].fn : hive__run_then);
+}
+
+int hive_post(struct hive *hive, hive_fn *fn, void *arg)
+{
+	struct hive_task task = { fn, arg };
+	struct worker *w;
+	int r = hive__door(hive, fn);
+
+	if (r < 0)
+		return r;
+	w = hive__current_in(hive);
+	if (w && w->kind == HIVE_WORKER_IO && w->setup.outbox)
+		return into_outbox(w, task);
+	return into_pool(hive, &hive->pool, &hive->io, &task, 1);
+}
+
+int hive_post_many(struct hive *hive, const struct hive_task *tasks, size_t count)
+{
+	int r = check_many(hive, tasks, count);
+
+	return r < 0 || count == 0 ? r : into_pool(hive, &hive->pool, &hive->io, tasks, count);
+}
+
+int hive_post_compute(struct hive *hive, hive_fn *fn, void *arg)
+{
+	struct hive_task task = { fn, arg };
+	int r = hive__door(hive, fn);
+
+	return r < 0 ? r : into_pool(hive, &hive->compute_pool, &hive->compute, &task, 1);
+}
+
+int hive_post_compute_many(struct hive *hive, const struct hive_task *tasks, size_t count)
+{
+	int r = check_many(hive, tasks, count);
+
+	return r < 0 || count == 0 ? r : into_pool(hive, &hive->compute_pool, &hive->compute, tasks, count);
+}
+
+int hive_post_kind(struct hive *hive, enum hive_kind kind, int64_t delay_ns, hive_fn *fn, void *arg)
+{
+	if (kind != HIVE_MICRO && kind != HIVE_COMPUTE)
+		return -EINVAL;
+	if (MISUSE(kind == HIVE_COMPUTE && delay_ns > 0, "a compute task cannot be delayed"))
+		return -EINVAL;
+	if (kind == HIVE_COMPUTE)
+		return hive_post_compute(hive, fn, arg);
+	return delay_ns > 0 ? hive_post_after(hive, delay_ns, fn, arg, NULL) : hive_post(hive, fn, arg);
+}
+
+static void fill(struct parcel *p, uint32_t kind, uint32_t target, struct hive_task task)
+{
+	p->kind = kind;
+	p->target = target;
+	p->task = task;
+}
+
+/* A parcel of the addressee's own, with the task in it. NULL: *ret_error says why. Ids name one life of a slot;
+ * HIVE_WORKER_MAIN cannot go away, so it needs no check on arrival.                                              */
+static struct parcel *address(struct hive *hive, uint32_t id, uint32_t kind, struct hive_task task, int *ret_error)
+{
+	struct worker *w = id == HIVE_WORKER_NONE ? NULL : hive__find_io(hive, id);
+	struct parcel *p = w ? hive__parcel_new(w) : NULL;
+
+	if (!w)
+		*ret_error = id == HIVE_WORKER_NONE || hive__names_compute(hive, id) ? -EINVAL : -ESRCH;
+	else if (!p)
+		*ret_error = -ENOMEM;
+	else
+		fill(p, kind, id == HIVE_WORKER_MAIN ? HIVE_WORKER_NONE : id, task);
+	return p;
+}
+
+int hive_post_to(struct hive *hive, uint32_t worker, hive_fn *fn, void *arg)
+{
+	struct hive_task task = { fn, arg };
+	struct worker *w;
+	struct parcel *p;
+	int r = hive__door(hive, fn);
+
+	if (r < 0)
+		return r;
+	p = address(hive, worker, PARCEL_TASK, task, &r);
+	if (!p)
+		return r;
+	w = p->home;
+	if (!inbox_push(&w->inbox, &p->letter)) {
+		hive__parcel_free(p);
+		return load_acquire(&hive->state) >= HIVE_DRAINING ? -ESHUTDOWN : -ESRCH;
+	}
+	hive__wake_if_asleep(w);
+	return 0;
+}
+
+int hive_post_local(hive_fn *fn, void *arg)
+{
+	struct hive_task task = { fn, arg };
+	struct worker *w;
+	int r = hive__own_door(fn, &w);
+
+	if (r < 0)
+		return r;
+	while (!deque_push(&w->local, task)) {
+		r = hive__spill(w);
+		if (r < 0)
+			return r;
+	}
+	bump(&w->stats.posted, 1);
+	if (w->setup.stealing)
+		hive__wake_if_needed(w->hive, &w->hive->io);
+	return 0;
+}
+
+int hive_post_self(hive_fn *fn, void *arg)
+{
+	struct hive_task task = { fn, arg };
+	struct worker *w;
+	struct parcel *p;
+	int r = hive__own_door(fn, &w);
+
+	if (r < 0)
+		return r;
+	p = hive__parcel_new(w);
+	if (!p)
+		return -ENOMEM;
+	fill(p, PARCEL_TASK, HIVE_WORKER_NONE, task);
+	hive__mail_append(w, p);
+	bump(&w->stats.posted, 1);
+	return 0;
+}
+
+int hive_post_compute_then(struct hive *hive, hive_fn *work, uint32_t reply_to, hive_fn *done, void *arg)
+{
+	struct hive_task first = { work, arg }, task = { hive__run_then, NULL };
+	struct parcel *p;
+	int r = done ? hive__door(hive, work) : -EINVAL;
+
+	if (r < 0)
+		return r;
+	p = address(hive, reply_to, PARCEL_REPLY, first, &r);
+	if (!p)
+		return r;
+	p->then = done;
+	task.arg = p;
+	add_seq(&hive->replies, 1u);
+	r = into_pool(hive, &hive->compute_pool, &hive->compute, &task, 1);
+	if (r < 0) {
+		hive__parcel_free(p);
+		hive__reply_received(hive);
+	}
+	return r;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* Parcels, and the private queue that is made of them. Tasks for one worker travel and wait in the same memory, so an
+ * accepted one cannot be lost for want of memory on the way.                                                        */
+#include "base/thread.h"
+#include "sched/internal.h"
+
+enum { SPARE_MAX = 128 };
+
+/* The owner keeps a few free parcels at hand, so its own posts touch nothing shared. */
+static struct parcel *take_spare(struct worker *home, struct spares *spares)
+{
+	struct parcel *p = hive__current() == home ? spares->first : NULL;
+
+	if (p) {
+		spares->first = (struct parcel *)(void *)p->letter.next;
+		spares->count--;
+	}
+	return p;
+}
+
+static struct parcel *new_parcel(struct worker *home, struct spares *spares, struct slab *slab)
+{
+	struct parcel *p = take_spare(home, spares);
+
+	if (!p)
+		p = (struct parcel *)(void *)slab_get(slab);
+	if (p)
+		p->home = home;
+	return p;
+}
+
+/* Any thread. NULL: no memory. */
+struct parcel *hive__parcel_new(struct worker *home)
+{
+	return new_parcel(home, &home->spare_parcels, &home->parcels);
+}
+
+/* Any thread. NULL: no memory. */
+struct delayed *hive__delayed_new(struct worker *home)
+{
+	return (struct delayed *)(void *)new_parcel(home, &home->spare_delayed, &home->delayed);
+}
+
+static void give_back(struct spares *spares, struct slab *slab)
+{
+	struct parcel *first = spares->first, *last = first;
+
+	while (last->letter.next) {
+		struct parcel *next = (struct parcel *)(void *)last->letter.next;
+
+		store_relaxed(&last->item.next_free, next->item.number + 1);
+		last = next;
+	}
+	slab_put_chain(slab, &first->item, &last->item);
+	spares->first = NULL;
+	spares->count = 0;
+}
+
+/* Any thread. */
+void hive__parcel_free(struct parcel *p)
+{
+	struct worker *home = p->home;
+	bool is_delayed = p->kind == PARCEL_TIMER;
+	struct slab *slab = is_delayed ? &home->delayed : &home->parcels;
+	struct spares *spares = is_delayed ? &home->spare_delayed : &home->spare_parcels;
+
+	if (hive__current() != home) {
+		slab_put(slab, &p->item);
+		return;
+	}
+	p->letter.next = (struct letter *)(void *)spares->first;
+	spares->first = p;
+	if (++spares->count >= SPARE_MAX)
+		give_back(spares, slab);
+}
+
+void hive__mail_append(struct worker *w, struct parcel *p)
+{
+	p->letter.next = NULL;
+	*w->mail.last = &p->letter;
+	w->mail.last = &p->letter.next;
+	bump(&w->stats.private_tasks, 1);
+}
+
+struct parcel *hive__mail_take(struct worker *w)
+{
+	struct letter *first = w->mail.first;
+
+	if (!first)
+		return NULL;
+	w->mail.first = first->next;
+	if (!w->mail.first)
+		w->mail.last = &w->mail.first;
+	bump(&w->stats.private_tasks, (uint64_t)-1);
+	return parcel_of_letter(first);
+}
+
+/* Its addressee left before it arrived, and the slot has a new owner, for whom it was never meant. An answer goes to the main
+ * worker, as promised; a task may run anywhere. False: it must be kept here.                                             */
+static bool forward(struct worker *w, struct parcel *p)
+{
+	struct worker *main = load_acquire(&w->hive->main);
+
+	if (p->kind == PARCEL_REPLY) {
+		p->target = HIVE_WORKER_NONE;
+		if (!inbox_push(&main->inbox, &p->letter))
+			return false;
+		hive__wake_if_asleep(main);
+		return true;
+	}
+	if (pool_give(&w->hive->pool, hive__thread_number(), p->task, true) < 0)
+		return false;
+	hive__parcel_free(p);
+	return true;
+}
+
+static void receive_task(struct worker *w, struct parcel *p)
+{
+	if (p->target != HIVE_WORKER_NONE && p->target != w->self_id && forward(w, p))
+		return;
+	if (p->kind == PARCEL_REPLY)
+		hive__reply_received(w->hive);
+	bump(&w->stats.posted, 1);
+	hive__mail_append(w, p);
+}
+
+static void receive_one(struct worker *w, struct parcel *p)
+{
+	switch (p->kind) {
+	case PARCEL_TASK:
+	case PARCEL_REPLY:
+		receive_task(w, p);
+		break;
+	case PARCEL_TIMER:
+		hive__place_delayed(w, (struct delayed *)(void *)p);
+		break;
+	case PARCEL_ADOPT:
+		hive__adopt_timers(w, (struct hive_timer *)p->task.arg);
+		store_release(&p->home->adopting, 0u); /* ADOPT-1 (pairs with ADOPT-2) */
+		break;
+	}
+}
+
+void hive__receive(struct worker *w, struct letter *letters)
+{
+	while (letters) {
+		struct letter *next = letters->next;
+
+		receive_one(w, parcel_of_letter(letters));
+		letters = next;
+	}
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* The life of the hive: start, stop, join, report. */
+#include "base/futex.h"
+#include "base/thread.h"
+#include "sched/internal.h"
+
+static void set_state(struct hive *hive, uint32_t state)
+{
+	store_seq(&hive->state, state);
+	hive__futex_wake(&hive->state, INT32_MAX);
+}
+
+/* CREATED → STARTING, by one caller only. */
+static int begin_start(struct hive *hive)
+{
+	uint32_t state = HIVE_CREATED;
+
+	if (!hive || hive__current())
+		return hive ? -EDEADLK : -EINVAL;
+	if (forkmark_is_child(hive->mark))
+		return -EOWNERDEAD;
+	lock_acquire(&hive->registry_lock);
+	if (!load_relaxed(&hive->main) && load_relaxed(&hive->state) == HIVE_CREATED) {
+		lock_release(&hive->registry_lock);
+		return -EINVAL;
+	}
+	cas_seq(&hive->state, &state, HIVE_STARTING);
+	lock_release(&hive->registry_lock);
+	if (state == HIVE_CREATED)
+		return 0;
+	return state >= HIVE_DRAINING ? -ESHUTDOWN : -EALREADY;
+}
+
+/* Under STARTING nobody else attaches or detaches. Launches all of one kind but `except`. */
+static int launch_set(struct workers *set, struct worker *except)
+{
+	for (uint32_t i = 0; i < hive__limit(set); i++) {
+		struct worker *w = hive__slot(set, i);
+		int r;
+
+		if (w == except || w->life != WORKER_ATTACHED)
+			continue;
+		r = hive__launch(w);
+		if (r < 0)
+			return r;
+		w->life = WORKER_RUNNING;
+	}
+	return 0;
+}
+
+static void unlaunch_set(struct workers *set)
+{
+	for (uint32_t i = 0; i < hive__limit(set); i++) {
+		struct worker *w = hive__slot(set, i);
+
+		if (w->life != WORKER_RUNNING)
+			continue;
+		hive__unlaunch(w);
+		w->life = WORKER_ATTACHED;
+	}
+}
+
+/* Back to where we were: threads that wait for the start see CREATED and end. */
+static int undo_start(struct hive *hive, int r)
+{
+	set_state(hive, HIVE_CREATED);
+	unlaunch_set(&hive->io);
+	unlaunch_set(&hive->compute);
+	return r;
+}
+
+static int launch_all(struct hive *hive, struct worker *except)
+{
+	int r = launch_set(&hive->io, except);
+
+	if (r == 0)
+		r = launch_set(&hive->compute, NULL);
+	if (r < 0)
+		return undo_start(hive, r);
+	store_relaxed(&hive->compute_alive, load_relaxed(&hive->compute.count));
+	store_relaxed(&hive->alive, load_relaxed(&hive->io.count) + load_relaxed(&hive->compute.count));
+	return 0;
+}
+
+/* A stop that came while we started goes on from here. */
+static void now_running(struct hive *hive)
+{
+	uint32_t starting = HIVE_STARTING;
+
+	cas_seq(&hive->state, &starting, HIVE_RUNNING);
+	hive__futex_wake(&hive->state, INT32_MAX);
+}
+
+int hive_start(struct hive *hive)
+{
+	int r = begin_start(hive);
+
+	if (r < 0)
+		return r;
+	r = launch_all(hive, NULL);
+	if (r < 0)
+		return r;
+	hive->main_has_thread = !hive->stepped;
+	now_running(hive);
+	return 0;
+}
+
+static int run_main(struct hive *hive, struct worker *main)
+{
+	int64_t slack;
+	int r = main->setup.cpu_count > 0 ? hive__thread_pin(main->setup.cpus, main->setup.cpu_count) : 0;
+
+	if (r == 0)
+		r = hive__worker_open(main);
+	if (r < 0)
+		return undo_start(hive, r);
+	r = launch_all(hive, main);
+	if (r < 0) {
+		main->core->ops->close(main->core);
+		main->core = NULL;
+		return r;
+	}
+	main->life = WORKER_RUNNING;
+	slack = hive__thread_timer_slack(1);
+	hive__thread_short_slices(TUNE_IO_SLICE_NS);
+	now_running(hive);
+	hive__set_current(main);
+	hive__worker_start(main);
+	while (hive__beat(main))
+		;
+	hive__worker_end(main);
+	hive__set_current(NULL);
+	hive__thread_timer_slack(slack);
+	hive__thread_short_slices(0);
+	hive__finish(hive);
+	return 0;
+}
+
+int hive_run(struct hive *hive)
+{
+	int r;
+
+	if (hive && hive->stepped) {
+		r = hive_start(hive);
+		return r < 0 ? r : hive_join(hive, HIVE_FOREVER);
+	}
+	r = begin_start(hive);
+	if (r < 0)
+		return r;
+	store_relaxed(&hive->in_run, 1u);
+	r = run_main(hive, load_relaxed(&hive->main));
+	store_release(&hive->in_run, 0u); /* RUN-1 (pairs with RUN-2 and RUN-3); the hive may be gone from here on */
+	return r;
+}
+
+static void finish_set(struct hive *hive, struct workers *set)
+{
+	for (uint32_t i = 0; i < hive__limit(set); i++) {
+		struct worker *w = hive__slot(set, i);
+
+		if (w != load_relaxed(&hive->main))
+			hive__reap(w);
+	}
+}
+
+/* The main worker, when all others have left: their threads end, the pools are emptied, and that was it. */
+void hive__finish(struct hive *hive)
+{
+	finish_set(hive, &hive->io);
+	finish_set(hive, &hive->compute);
+	hive__drop_pool(hive, &hive->pool);
+	hive__drop_pool(hive, &hive->compute_pool);
+	lock_acquire(&hive->registry_lock);
+	store_relaxed(&hive->alive, 0u);
+	hive->stopped_ns = hive__now(hive);
+	lock_release(&hive->registry_lock);
+	set_state(hive, HIVE_STOPPED);
+}
+
+/* Never started: nobody else will empty the queues. */
+void hive__stop_unstarted(struct hive *hive)
+{
+	for (uint32_t i = 0; i < hive__limit(&hive->io); i++)
+		hive__drop_queues(hive__slot(&hive->io, i));
+	hive__finish(hive);
+}
+
+/* Under registry_lock. A second call may only hurry. ret_before: the state that it found. */
+static int stop_locked(struct hive *hive, uint32_t target, int64_t deadline_ns, uint32_t *ret_before)
+{
+	uint32_t state = load_relaxed(&hive->state);
+
+	*ret_before = state;
+	if (state == HIVE_STOPPED)
+		return -EALREADY;
+	if (state < HIVE_DRAINING) {
+		store_relaxed(&hive->stop_ns, hive__now(hive));
+		store_relaxed(&hive->stop_deadline_ns, deadline_ns);
+	} else if (target <= state) {
+		if (state == HIVE_LEAVING || deadline_ns >= load_relaxed(&hive->stop_deadline_ns))
+			return -EALREADY;
+		store_relaxed(&hive->stop_deadline_ns, deadline_ns);
+		hive__kick_all(hive);
+		return 0;
+	}
+	pool_close(&hive->pool); /* first: who sees the new state and an empty pool may rely on it */
+	pool_close(&hive->compute_pool);
+	store_seq(&hive->state, state == HIVE_CREATED ? HIVE_LEAVING : target); /* STOP-2 (pairs with STOP-1) */
+	hive__kick_all(hive);
+	return 0;
+}
+
+int hive_stop(struct hive *hive, enum hive_stop_mode mode, int64_t deadline_ns)
+{
+	uint32_t before;
+	int r;
+
+	if (!hive || (mode != HIVE_DRAIN && mode != HIVE_NOW))
+		return -EINVAL;
+	if (forkmark_is_child(hive->mark))
+		return -EOWNERDEAD;
+	hive__lock_settled(hive);
+	r = stop_locked(hive, mode == HIVE_NOW ? HIVE_LEAVING : HIVE_DRAINING, deadline_ns, &before);
+	lock_release(&hive->registry_lock);
+	if (r == 0 && before == HIVE_CREATED)
+		hive__stop_unstarted(hive);
+	return r;
+}
+
+/* Once stopped. The first caller reaps the main worker's thread. */
+void hive__join_main(struct hive *hive)
+{
+	struct worker *main = load_relaxed(&hive->main);
+	bool ours;
+
+	lock_acquire(&hive->registry_lock);
+	ours = hive->main_has_thread && !hive->main_joined;
+	hive->main_joined = true;
+	lock_release(&hive->registry_lock);
+	if (ours)
+		hive__reap(main);
+}
+
+int hive_join(struct hive *hive, int64_t deadline_ns)
+{
+	uint32_t state;
+
+	if (!hive)
+		return -EINVAL;
+	if (forkmark_is_child(hive->mark))
+		return -EOWNERDEAD;
+	if (hive__current_in(hive))
+		return -EDEADLK;
+	while ((state = load_acquire(&hive->state)) != HIVE_STOPPED) {
+		int r;
+
+		if (state == HIVE_CREATED)
+			return -EINVAL;
+		r = hive__wait_word(hive, &hive->state, state, deadline_ns);
+		if (r < 0)
+			return r;
+	}
+	while (load_acquire(&hive->in_run)) /* RUN-2 (pairs with RUN-1): hive_run() is about to return */
+		hive__thread_yield();
+	hive__join_main(hive);
+	return 0;
+}

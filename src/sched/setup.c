@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* Options of a worker: are they sane, and what do the zeros mean. */
+#include <stdio.h>
+#include <string.h>
+
+#include "sched/internal.h"
+
+static bool all_zero(const uint64_t *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (words[i] != 0)
+			return false;
+	return true;
+}
+
+static bool at_least(int64_t value, int64_t least, int64_t most)
+{
+	return value >= least && value <= most;
+}
+
+static bool core_is_complete(const struct hive_core_ops *core)
+{
+	return !core || (core->name && core->open && core->close && core->turn && core->wake && core->add &&
+	                 core->modify && core->remove);
+}
+
+static bool parameters_are_sane(const struct hive_worker_options *o)
+{
+	int32_t c = o->local_capacity;
+
+	return (c == 0 || (at_least(c, 4, 65536) && (c & (c - 1)) == 0)) && o->local_budget >= 0 &&
+	       o->private_budget >= 0 && o->timer_budget >= 0 && o->pool_probe_interval >= 0 &&
+	       at_least(o->pool_batch, 0, TUNE_POOL_BATCH_MAX) && o->steal_attempts >= HIVE_OFF && o->slice_ns >= 0 &&
+	       o->spin_ns >= HIVE_OFF;
+}
+
+/* 0 or -EINVAL. */
+int hive__setup_check(const struct hive_worker_options *o)
+{
+	if (!all_zero(o->reserved, sizeof o->reserved / sizeof *o->reserved))
+		return -EINVAL;
+	if (o->kind != HIVE_WORKER_IO && o->kind != HIVE_WORKER_COMPUTE)
+		return -EINVAL;
+	if ((o->kind == HIVE_WORKER_COMPUTE && o->core) || !core_is_complete(o->core) || !parameters_are_sane(o))
+		return -EINVAL;
+	if (!at_least(o->nice, -20, 19) || !at_least(o->realtime, 0, 99) || (o->cpu_count > 0 && !o->cpus) ||
+	    o->cpu_count > UINT16_MAX)
+		return -EINVAL;
+	return 0;
+}
+
+static int32_t or_default(int32_t value, int32_t fallback)
+{
+	return value ? value : fallback;
+}
+
+static int find_core(struct hive *hive, const struct hive_worker_options *o, const struct hive_core_ops **ret_core)
+{
+	*ret_core = o->core ? o->core : hive->host.core;
+	return *ret_core ? 0 : hive_core_find("best", ret_core);
+}
+
+static int copy_cpus(struct hive *hive, struct worker_setup *s, const struct hive_worker_options *o)
+{
+	if (o->cpu_count == 0)
+		return 0;
+	s->cpus = (uint16_t *)hive__memory_new(&hive->memory, o->cpu_count * sizeof *o->cpus);
+	if (!s->cpus)
+		return -ENOMEM;
+	memcpy(s->cpus, o->cpus, o->cpu_count * sizeof *o->cpus);
+	s->cpu_count = o->cpu_count;
+	return 0;
+}
+
+static void fill_parameters(const struct hive *hive, struct worker_setup *s, const struct hive_worker_options *o)
+{
+	s->local_budget = or_default(o->local_budget,
+	                             tune_local_budget(or_default(o->local_capacity, TUNE_LOCAL_CAPACITY)));
+	s->private_budget = or_default(o->private_budget, TUNE_PRIVATE_BUDGET);
+	s->timer_budget = or_default(o->timer_budget, TUNE_TIMER_BUDGET);
+	s->pool_probe_interval = or_default(o->pool_probe_interval, TUNE_POOL_PROBE_INTERVAL);
+	s->pool_batch = or_default(o->pool_batch, TUNE_POOL_BATCH);
+	s->steal_attempts = or_default(o->steal_attempts, TUNE_STEAL_ATTEMPTS);
+	s->newest_run = hive->preset == HIVE_PRESET_ROPHIVE ? 0 : TUNE_NEWEST_RUN;
+	s->slice_ns = o->slice_ns ? o->slice_ns : TUNE_SLICE_NS;
+	s->spin_ns = o->spin_ns ? o->spin_ns : TUNE_SPIN_NS;
+	if (s->spin_ns > TUNE_SPIN_MAX_NS)
+		s->spin_ns = TUNE_SPIN_MAX_NS;
+	if (o->kind == HIVE_WORKER_COMPUTE || hive->cpus < 2)
+		s->spin_ns = HIVE_OFF;
+	s->nice = or_default(o->nice, HIVE_OFF);
+	s->nice_by_default = o->nice == 0 && o->kind == HIVE_WORKER_COMPUTE;
+	if (o->no_steal)
+		s->steal_attempts = HIVE_OFF;
+}
+
+/* Checked options become the worker's setup. 0, -ENOMEM, -ENOTSUP. */
+int hive__setup_fill(struct hive *hive, struct worker *w, const struct hive_worker_options *o)
+{
+	struct worker_setup s = { .realtime = o->realtime,
+		                  .batch = o->batch,
+		                  .outbox = !o->no_outbox,
+		                  .stealing = !o->no_steal,
+		                  .keep_signals = o->keep_signals,
+		                  .on_start = o->on_start,
+		                  .on_stop = o->on_stop,
+		                  .on_park = o->on_park,
+		                  .on_unpark = o->on_unpark,
+		                  .hook_arg = o->hook_arg,
+		                  .core_arg = o->core_arg };
+	int r = o->kind == HIVE_WORKER_IO ? find_core(hive, o, &s.core) : 0;
+
+	if (r == 0)
+		r = copy_cpus(hive, &s, o);
+	if (r < 0)
+		return r;
+	fill_parameters(hive, &s, o);
+	hive__memory_free(&hive->memory, w->setup.cpus);
+	w->setup = s;
+	if (o->name)
+		snprintf(w->name, sizeof w->name, "%s", o->name);
+	else
+		snprintf(w->name, sizeof w->name, "%s-%u", o->kind == HIVE_WORKER_IO ? "io" : "compute", w->index);
+	return 0;
+}

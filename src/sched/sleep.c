@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* The only sleep protocol:
+ *
+ *     announce → look again → block → retract
+ *
+ * Nothing that can create work may stand between "look again" and "block". Rejected: deciding to sleep and then
+ * announcing it (a post in between sleeps for ever); a flag with release and acquire (store and load may still pass
+ * each other).                                                                                                     */
+#include "base/thread.h"
+#include "sched/internal.h"
+
+/* What nobody else can or will do for this worker. */
+bool hive__own_work(struct worker *w)
+{
+	return w->mail.first || w->outbox_count > 0 || deque_size(&w->local) > 0 || !inbox_is_empty(&w->inbox);
+}
+
+/* What it could take from the others. */
+bool hive__work_elsewhere(struct worker *w)
+{
+	struct workers *set = &w->hive->io;
+
+	if (w->kind == HIVE_WORKER_COMPUTE)
+		return !pool_is_empty(&w->hive->compute_pool);
+	if (!pool_is_empty(&w->hive->pool))
+		return true;
+	if (!w->setup.stealing)
+		return false;
+	for (uint32_t i = 0; i < hive__limit(set); i++) {
+		struct worker *victim = hive__slot(set, i);
+
+		if (victim != w && load_relaxed(&victim->stealable) && deque_size(&victim->local) > 0)
+			return true;
+	}
+	return false;
+}
+
+/* 0: there is something to do at once. HIVE_FOREVER: only a wake can bring something. */
+int64_t hive__time_to_wait(struct worker *w)
+{
+	int64_t due = hive__next_due(w), deadline, now;
+	struct hive *hive = w->hive;
+
+	if (load_acquire(&hive->state) >= HIVE_DRAINING) {
+		deadline = load_relaxed(&hive->stop_deadline_ns);
+		if (load_relaxed(&hive->state) == HIVE_DRAINING && deadline < due)
+			due = deadline;
+	}
+	if (due == HIVE_FOREVER)
+		return HIVE_FOREVER;
+	now = hive__now(hive);
+	if (!hive->exact_clock && due > now && due < w->timer_wake_ns + TUNE_TIMER_GAP_NS)
+		due = w->timer_wake_ns + TUNE_TIMER_GAP_NS;
+	return due > now ? due - now : 0;
+}
+
+/* Announces, looks again. True: it may block now; false: it is up again, with something to do. */
+bool hive__fall_asleep(struct worker *w)
+{
+	uint32_t others = idle_announce(&hive__set_of(w)->idle, w->index, w->searching, hive__cpu(w->hive));
+
+	w->announced = true;
+	w->searching = false;
+	w->found = others == 0 && hive__work_elsewhere(w);
+	if (!w->found && !hive__own_work(w) && !hive__should_leave(w))
+		return true;
+	hive__get_up(w);
+	return false;
+}
+
+/* Retracts the announcement, if there is one. A claimed worker owes its waker a search. */
+void hive__get_up(struct worker *w)
+{
+	if (!w->announced)
+		return;
+	w->announced = false;
+	if (idle_retract(&hive__set_of(w)->idle, w->index)) {
+		w->claims++;
+		w->searching = true;
+	}
+}
+
+/* Learns how long posts keep it waiting. Measured to the waker's stamp: measured to the own waking, a short wait would
+ * look as long as a wake-up takes, and it would never be worth spinning.                                             */
+void hive__note_wait(struct worker *w, int64_t began_ns)
+{
+	int64_t longest = w->setup.spin_ns * 20, waited;
+
+	if (w->setup.spin_ns <= 0 || !w->searching)
+		return;
+	waited = load_relaxed(&w->wake_ns) - began_ns;
+	if (waited < 0)
+		waited = 0;
+	if (waited > longest)
+		waited = longest;
+	w->wait_ewma_ns += (waited - w->wait_ewma_ns) / 8;
+}
+
+/* A CPU must be left over for whoever is going to post: workers that run, this one included, and the poster. */
+static bool cpu_to_spare(const struct worker *w)
+{
+	const struct hive *hive = w->hive;
+	uint32_t workers = load_relaxed(&hive->io.count) + load_relaxed(&hive->compute.count);
+	uint32_t asleep = idle_sleepers(load_relaxed(&hive->io.idle.count)) +
+	                  idle_sleepers(load_relaxed(&hive->compute.idle.count));
+
+	return workers < asleep + hive->cpus;
+}
+
+/* On a machine that is full, a wake-up across CPUs waits for whoever runs there; on the waker's own CPU it is let in at once.
+ * So after a row of wakes from another CPU the worker moves over, and then stays away from moving for a while.            */
+void hive__follow_waker(struct worker *w)
+{
+	int64_t now;
+
+	if (!w->searching || w->hive->exact_clock || w->setup.cpu_count > 0)
+		return;
+	if (load_relaxed(&w->waker_cpu) == hive__cpu(w->hive) || cpu_to_spare(w)) {
+		w->far_wakes = 0;
+		return;
+	}
+	if (++w->far_wakes < TUNE_FAR_WAKES)
+		return;
+	now = hive__now(w->hive);
+	if (now < w->next_move_ns)
+		return;
+	w->far_wakes = 0;
+	w->next_move_ns = now + HIVE_MS(50);
+	hive__thread_move_to(load_relaxed(&w->waker_cpu));
+}
+
+/* Spinning on the CPU of the one who posts keeps him from posting. After many such waits the worker steps aside once. */
+static bool poster_is_elsewhere(struct worker *w, int64_t now)
+{
+	if (load_relaxed(&w->waker_cpu) != hive__cpu(w->hive)) {
+		w->same_cpu_wakes = 0;
+		return true;
+	}
+	if (++w->same_cpu_wakes < 32 || now < w->next_move_ns || w->setup.cpu_count > 0)
+		return false;
+	w->same_cpu_wakes = 0;
+	w->next_move_ns = now + HIVE_MS(100);
+	return hive__thread_step_aside();
+}
+
+/* Posts come soon after each other; but is this a good moment and a good place? True: it counts as a searcher now. */
+static bool should_spin(struct worker *w, int64_t now)
+{
+	if (now < w->no_spin_until_ns || !cpu_to_spare(w) || !poster_is_elsewhere(w, now))
+		return false;
+	if (!w->searching && !idle_search_begin(&w->hive->io.idle, load_relaxed(&w->hive->io.count)))
+		return false;
+	w->searching = true;
+	return true;
+}
+
+/* A jump of the clock means that somebody else had the CPU: do not spin for a while, longer each time. */
+static void note_jump(struct worker *w, int64_t now)
+{
+	w->spin_penalty_ns = w->spin_penalty_ns ? w->spin_penalty_ns * 2 : HIVE_MS(1);
+	if (w->spin_penalty_ns > HIVE_MS(128))
+		w->spin_penalty_ns = HIVE_MS(128);
+	w->no_spin_until_ns = now + w->spin_penalty_ns;
+}
+
+/* Looks at the cheap signs often and at everything now and then. */
+static bool something_turned_up(struct worker *w)
+{
+	for (int i = 0; i < 8; i++) {
+		if (!inbox_is_empty(&w->inbox) || !pool_looks_empty(&w->hive->pool))
+			return true;
+		cpu_pause();
+	}
+	return hive__work_elsewhere(w);
+}
+
+/* True: something to do turned up while it waited awake. It counts as a searcher meanwhile, so posters make no system
+ * call for it.                                                                                                       */
+bool hive__spin(struct worker *w)
+{
+	int64_t began, now, last, due;
+
+	if (w->setup.spin_ns <= 0 || w->wait_ewma_ns >= w->setup.spin_ns || w->hive->exact_clock || w->silenced)
+		return false;
+	now = began = hive__now(w->hive);
+	due = hive__next_due(w);
+	if (!should_spin(w, began))
+		return false;
+	bump(&w->stats.spins, 1);
+	while (now - began < w->setup.spin_ns && now < due) {
+		if (something_turned_up(w)) {
+			w->wait_ewma_ns += (now - began - w->wait_ewma_ns) / 8;
+			w->spin_penalty_ns = 0;
+			return true;
+		}
+		last = now;
+		now = hive__now(w->hive);
+		if (now - last > HIVE_US(200)) {
+			note_jump(w, now);
+			break;
+		}
+	}
+	w->wait_ewma_ns += (w->setup.spin_ns * 4 - w->wait_ewma_ns) / 8;
+	return false;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/* The life of a worker on its thread: open the core, beat, leave, close the core. */
+#include "base/futex.h"
+#include "base/thread.h"
+#include "sched/internal.h"
+
+static int apply_schedule(const struct worker *w)
+{
+	int r;
+
+	if (w->kind == HIVE_WORKER_IO)
+		hive__thread_short_slices(TUNE_IO_SLICE_NS);
+	if (w->setup.realtime > 0) {
+		r = hive__thread_realtime(w->setup.realtime);
+		if (r < 0)
+			return r;
+	}
+	if (w->setup.batch) {
+		r = hive__thread_batch();
+		if (r < 0)
+			return r;
+	}
+	if (w->setup.nice_by_default) {
+		hive__thread_nice_at_least(TUNE_COMPUTE_NICE);
+		return 0;
+	}
+	return w->setup.nice == HIVE_OFF ? 0 : hive__thread_nice(w->setup.nice);
+}
+
+/* What the system shall know of a thread that is ours. */
+static int dress_thread(const struct worker *w)
+{
+	int r = 0;
+
+	hive__thread_name(w->name);
+	hive__thread_timer_slack(1);
+	if (w->setup.keep_signals)
+		hive__thread_restore_signals(&w->creator_signals);
+	else
+		hive__thread_block_signals();
+	if (w->setup.cpu_count > 0)
+		r = hive__thread_pin(w->setup.cpus, w->setup.cpu_count);
+	return r < 0 ? r : apply_schedule(w);
+}
+
+/* The library's own cores take the hive's memory unless they are told otherwise. */
+static void *core_arg(struct worker *w)
+{
+	if (!w->setup.core_arg && (w->setup.core->flags & CORE_TAKES_MEMORY))
+		return &w->hive->memory;
+	return w->setup.core_arg;
+}
+
+/* On its thread (or on that of whoever steps it). 0 or -errno. */
+int hive__worker_open(struct worker *w)
+{
+	struct hive_core *core;
+	int r;
+
+	if (w->kind == HIVE_WORKER_COMPUTE)
+		return 0;
+	r = w->setup.core->open(core_arg(w), &core);
+	if (r < 0)
+		return r;
+	lock_acquire(&w->hive->registry_lock);
+	w->core = core;
+	lock_release(&w->hive->registry_lock);
+	return 0;
+}
+
+static void close_core(struct worker *w)
+{
+	struct hive_core *core = w->core;
+
+	if (!core)
+		return;
+	while (load_acquire(&w->woken) != w->claims) /* CLAIM-2 (pairs with CLAIM-1): a claimer is still at it */
+		hive__thread_yield();
+	lock_acquire(&w->hive->registry_lock);
+	w->core = NULL;
+	lock_release(&w->hive->registry_lock);
+	core->ops->close(core);
+}
+
+void hive__worker_start(struct worker *w)
+{
+	w->started = true;
+	hive__call_hook(w, w->setup.on_start);
+}
+
+/* After the last beat. */
+void hive__worker_end(struct worker *w)
+{
+	struct hive *hive = w->hive;
+	bool stopping = load_acquire(&hive->state) >= HIVE_DRAINING;
+
+	hive__get_up(w);
+	hive__end_search(w); /* it may have been claimed for work that it will not do: passed on */
+	if (w->kind == HIVE_WORKER_IO && !stopping) {
+		hive__hand_over(w);
+	} else {
+		if (w->kind == HIVE_WORKER_IO)
+			hive__silence(w);
+		hive__call_hook(w, w->setup.on_stop);
+		if (w->kind == HIVE_WORKER_IO)
+			hive__drop_queues(w);
+	}
+	close_core(w);
+}
+
+/* The last thing but one that a worker does: afterwards it may be freed once its thread is joined. */
+static void sign_off(struct worker *w)
+{
+	struct hive *hive = w->hive;
+	struct worker *main = load_relaxed(&hive->main);
+
+	lock_acquire(&hive->registry_lock);
+	if (w->kind == HIVE_WORKER_COMPUTE)
+		sub_seq(&hive->compute_alive, 1u);
+	sub_seq(&hive->alive, 1u);
+	store_release(&w->gone, 1u); /* GONE-1 (pairs with GONE-2) */
+	if (main && main != w)
+		hive__kick(main);
+	hive__futex_wake(&w->gone, INT32_MAX);
+	lock_release(&hive->registry_lock);
+}
+
+static void report_open(struct worker *w, int r)
+{
+	store_release(&w->opened, r < 0 ? (uint32_t)(1 - r) : 1u); /* OPEN-1 (pairs with OPEN-2) */
+	hive__futex_wake(&w->opened, INT32_MAX);
+}
+
+/* At start nobody begins before everybody is there; true: go. */
+static bool wait_for_all(struct hive *hive)
+{
+	hive__wait_word(hive, &hive->state, HIVE_STARTING, HIVE_FOREVER);
+	return load_acquire(&hive->state) != HIVE_CREATED;
+}
+
+static void run_loop(struct worker *w)
+{
+	if (w->kind == HIVE_WORKER_COMPUTE) {
+		while (hive__compute_beat(w, NULL))
+			;
+	} else {
+		while (hive__beat(w))
+			;
+	}
+}
+
+static void thread_main(void *arg)
+{
+	struct worker *w = (struct worker *)arg;
+	struct hive *hive = w->hive;
+	int r = dress_thread(w);
+	bool is_main;
+
+	if (r == 0)
+		r = hive__worker_open(w);
+	report_open(w, r);
+	if (r < 0)
+		return;
+	if (!wait_for_all(hive)) {
+		close_core(w);
+		return;
+	}
+	is_main = w == load_relaxed(&hive->main);
+	hive__set_current(w);
+	hive__worker_start(w);
+	run_loop(w);
+	hive__worker_end(w);
+	hive__set_current(NULL);
+	if (is_main)
+		hive__finish(hive);
+	else
+		sign_off(w);
+}
+
+/* The host calls this instead of giving it a thread. */
+static int step(void *arg, int64_t *ret_wait_ns)
+{
+	struct worker *w = (struct worker *)arg, *outer = hive__current();
+	struct hive *hive = w->hive;
+	bool goes_on;
+
+	if (load_relaxed(&w->gone))
+		return -ESHUTDOWN;
+	*ret_wait_ns = 0;
+	hive__set_current(w);
+	if (!w->started)
+		hive__worker_start(w);
+	goes_on = w->kind == HIVE_WORKER_COMPUTE ? hive__compute_beat(w, ret_wait_ns)
+	                                         : hive__beat_stepped(w, ret_wait_ns);
+	if (!goes_on)
+		hive__worker_end(w);
+	hive__set_current(outer);
+	if (goes_on)
+		return 0;
+	if (w == load_relaxed(&hive->main)) {
+		store_relaxed(&w->gone, 1u);
+		hive__finish(hive);
+	} else {
+		sign_off(w);
+	}
+	return -ESHUTDOWN;
+}
+
+/* Waits until *word != value. 0, or -ETIMEDOUT; with a host that has no threads it makes the world go on meanwhile. */
+int hive__wait_word(struct hive *hive, ATOMIC(uint32_t) *word, uint32_t value, int64_t deadline_ns)
+{
+	while (load_acquire(word) == value) {
+		int64_t now = deadline_ns == HIVE_FOREVER ? 0 : hive__now(hive);
+
+		if (now >= deadline_ns)
+			return -ETIMEDOUT;
+		if (hive->stepped) {
+			int r = hive->host.step_wait(hive->host.arg, deadline_ns);
+
+			if (r < 0)
+				return r;
+		} else {
+			hive__futex_wait(word, value, deadline_ns == HIVE_FOREVER ? HIVE_FOREVER : deadline_ns - now);
+		}
+	}
+	return 0;
+}
+
+static int launch_stepped(struct worker *w)
+{
+	struct hive *hive = w->hive;
+	int r = hive__worker_open(w);
+
+	if (r < 0)
+		return r;
+	r = hive->host.step_start(hive->host.arg, w->self_id, step, w);
+	if (r < 0)
+		close_core(w);
+	return r;
+}
+
+/* Gives the worker its thread and waits until its core is open. 0 or -errno, and then nothing is left of it. */
+int hive__launch(struct worker *w)
+{
+	struct hive *hive = w->hive;
+	uint32_t opened;
+	int r;
+
+	store_relaxed(&w->opened, 0u);
+	store_relaxed(&w->gone, 0u);
+	w->started = false;
+	if (hive->stepped)
+		return launch_stepped(w);
+	hive__thread_save_signals(&w->creator_signals);
+	r = hive->host.thread_start(hive->host.arg, thread_main, w, &w->thread);
+	if (r < 0)
+		return r;
+	w->has_thread = true;
+	hive__wait_word(hive, &w->opened, 0, HIVE_FOREVER);
+	opened = load_acquire(&w->opened); /* OPEN-2 (pairs with OPEN-1) */
+	if (opened == 1)
+		return 0;
+	hive__reap(w);
+	return 1 - (int)opened;
+}
+
+/* It was launched, and then the start was called off. */
+void hive__unlaunch(struct worker *w)
+{
+	if (w->hive->stepped) {
+		w->hive->host.step_stop(w->hive->host.arg, w);
+		close_core(w);
+	}
+	hive__reap(w);
+}
+
+/* The thread has ended or is about to. Whoever comes first joins it. Under registry_lock. */
+void hive__reap_locked(struct worker *w)
+{
+	if (w->has_thread)
+		w->hive->host.thread_join(w->hive->host.arg, w->thread);
+	w->has_thread = false;
+}
+
+void hive__reap(struct worker *w)
+{
+	bool ours;
+
+	lock_acquire(&w->hive->registry_lock);
+	ours = w->has_thread;
+	w->has_thread = false;
+	lock_release(&w->hive->registry_lock);
+	if (ours)
+		w->hive->host.thread_join(w->hive->host.arg, w->thread);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* Embedded timers, and the step that fires what is due. Owner thread throughout. */
+#include "sched/internal.h"
+
+enum { TIMER_IDLE = 0x71e51d1e, TIMER_ARMED = 0x71e5a23d }; /* magic: anything else was never initialised */
+
+void hive_timer_init(struct hive_timer *timer, hive_timer_fn *on_fire, void *arg)
+{
+	if (!timer)
+		return;
+	*timer = (struct hive_timer){ .arg = arg, .state = TIMER_IDLE, .on_fire = on_fire };
+}
+
+static int arm(struct worker *w, struct hive_timer *timer)
+{
+	int r;
+
+	timer->sequence = w->timer_sequence++;
+	if (timer->state == TIMER_ARMED) {
+		heap_update(&w->timers, timer);
+		return 0;
+	}
+	r = heap_insert(&w->timers, timer);
+	if (r < 0)
+		return r;
+	timer->state = TIMER_ARMED;
+	timer->owner = w;
+	add_relaxed(&w->timer_count, 1u);
+	return 0;
+}
+
+static void disarm(struct worker *w, struct hive_timer *timer)
+{
+	heap_remove(&w->timers, timer);
+	timer->state = TIMER_IDLE;
+	sub_relaxed(&w->timer_count, 1u);
+}
+
+int hive_timer_start(struct hive_timer *timer, int64_t delay_ns, int64_t period_ns)
+{
+	struct worker *w = hive__current();
+	int64_t due_ns;
+
+	if (!timer || (timer->state != TIMER_IDLE && timer->state != TIMER_ARMED) || !timer->on_fire || period_ns < 0 ||
+	    (uint32_t)timer->drift > HIVE_DRIFT_DELAY)
+		return -EINVAL;
+	if (MISUSE(!w || w->kind != HIVE_WORKER_IO, "not on an IO worker"))
+		return -EPERM;
+	if (MISUSE(timer->state == TIMER_ARMED && timer->owner != w, "armed on another worker"))
+		return -EPERM;
+	if (forkmark_is_child(w->hive->mark))
+		return -EOWNERDEAD;
+	if (load_acquire(&w->hive->state) >= HIVE_DRAINING)
+		return -ESHUTDOWN;
+	due_ns = time_add(hive__now(w->hive), delay_ns > 0 ? delay_ns : 0);
+	if (timer->state == TIMER_IDLE) {
+		int r;
+		struct hive_timer before = *timer;
+
+		timer->due_ns = due_ns;
+		timer->period_ns = period_ns;
+		r = arm(w, timer);
+		if (r < 0)
+			*timer = before;
+		return r;
+	}
+	timer->due_ns = due_ns;
+	timer->period_ns = period_ns;
+	if (w->firing == timer)
+		w->firing = NULL;
+	return arm(w, timer);
+}
+
+int hive_timer_stop(struct hive_timer *timer)
+{
+	struct worker *w = hive__current();
+
+	if (!timer || (timer->state != TIMER_IDLE && timer->state != TIMER_ARMED))
+		return -EINVAL;
+	if (timer->state == TIMER_IDLE)
+		return 0;
+	if (MISUSE(timer->owner != w, "not the worker on which it was started"))
+		return -EPERM;
+	if (w->firing == timer)
+		w->firing = NULL;
+	disarm(w, timer);
+	return 1;
+}
+
+/* The first point of the grid after now. */
+static int64_t next_on_grid(int64_t due_ns, int64_t period_ns, int64_t now_ns)
+{
+	int64_t missed = (now_ns - due_ns) / period_ns;
+
+	return time_add(time_add(due_ns, missed * period_ns), period_ns);
+}
+
+/* A periodic timer stays in the heap while its callback runs, so that re-arming needs no memory; under DRIFT_DELAY it
+ * waits at the far end for the callback to end. The callback may stop, restart and free it: `firing` tells.          */
+static void fire_periodic(struct worker *w, struct hive_timer *timer, int64_t now_ns)
+{
+	switch (timer->drift) {
+	case HIVE_DRIFT_SKIP:
+		timer->due_ns = next_on_grid(timer->due_ns, timer->period_ns, now_ns);
+		break;
+	case HIVE_DRIFT_BURST:
+		timer->due_ns = time_add(timer->due_ns, timer->period_ns);
+		break;
+	case HIVE_DRIFT_DELAY:
+		timer->due_ns = HIVE_FOREVER;
+		break;
+	}
+	arm(w, timer);
+	w->firing = timer;
+	timer->on_fire(timer);
+	if (w->firing == timer && timer->drift == HIVE_DRIFT_DELAY) {
+		timer->due_ns = time_add(hive__now(w->hive), timer->period_ns);
+		arm(w, timer);
+	}
+	w->firing = NULL;
+}
+
+bool hive__timer_is_delayed(const struct hive_timer *timer)
+{
+	return timer->on_fire == hive__fire_delayed;
+}
+
+/* Fires the earliest timer if it is due. Never early (T5). */
+bool hive__run_first_timer(struct worker *w, int64_t now_ns)
+{
+	struct hive_timer *timer;
+
+	if (hive__is_stopping(w)) {
+		hive__silence(w);
+		return false;
+	}
+	if (w->unplaced && hive__run_first_unplaced(w, now_ns))
+		return true;
+	timer = heap_first(&w->timers);
+	if (!timer || timer->due_ns > now_ns)
+		return false;
+	hive__end_search(w);
+	bump(&w->stats.timers_fired, 1);
+	if (hive__timer_is_delayed(timer)) {
+		heap_remove(&w->timers, timer);
+		hive__fire_delayed(timer);
+	} else if (timer->period_ns > 0) {
+		fire_periodic(w, timer, now_ns);
+	} else {
+		disarm(w, timer);
+		timer->on_fire(timer);
+	}
+	return true;
+}
+
+/* A chain of armed timers, linked through next, that a leaving worker handed over. */
+void hive__adopt_timers(struct worker *w, struct hive_timer *chain)
+{
+	while (chain) {
+		struct hive_timer *next = (struct hive_timer *)chain->next;
+
+		chain->next = NULL;
+		chain->state = TIMER_IDLE;
+		if (!w->silenced && arm(w, chain) < 0)
+			hive__warn(w->hive, "worker %s: no memory to take over a timer: it is stopped", w->name);
+		chain = next;
+	}
+}
+
+/* Empties the heap, earliest first: embedded timers into a chain through next (stopped), delayed posts into a chain through
+ * their letters.                                                                                                        */
+void hive__unhook_timers(struct worker *w, struct hive_timer **ret_timers, struct letter **ret_delayed)
+{
+	struct hive_timer *timer;
+	void **last_timer = (void **)ret_timers;
+	struct letter **last_delayed = ret_delayed;
+
+	while ((timer = heap_first(&w->timers)) != NULL) {
+		heap_remove(&w->timers, timer);
+		if (hive__timer_is_delayed(timer)) {
+			*last_delayed = &delayed_of_timer(timer)->parcel.letter;
+			last_delayed = &(*last_delayed)->next;
+			continue;
+		}
+		timer->state = TIMER_IDLE;
+		sub_relaxed(&w->timer_count, 1u);
+		*last_timer = timer;
+		last_timer = &timer->next;
+	}
+	*last_timer = NULL;
+	*last_delayed = w->unplaced;
+	w->unplaced = NULL;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+/* Every parameter of the scheduler, with unit, meaning and the bench that decides it. They trade throughput against
+ * responsiveness and never change a rule. Each can be set per worker (struct hive_worker_options), unless it says "fixed". */
+#include <stdint.h>
+
+/* Local queue. [tasks, power of two]  Larger: fewer spills; smaller: work spreads sooner. Bench: spawn_local, steal. */
+#define TUNE_LOCAL_CAPACITY 1024
+
+/* Local tasks per beat, a function of the queue's capacity. [tasks]  Larger: fewer looks at the system; smaller: events
+ * wait less. Bench: spawn_local against mixed_ui.                                                                     */
+static inline int32_t tune_local_budget(int32_t capacity)
+{
+	if (capacity <= 64)
+		return capacity;
+	return capacity <= 1024 ? 64 : 128;
+}
+
+/* Private tasks and timers per beat. [tasks]  What keeps a private task that re-posts itself from starving step 1. */
+#define TUNE_PRIVATE_BUDGET 64
+#define TUNE_TIMER_BUDGET 64
+
+/* Longest time a step goes on after its first task. [ns]  Bench: mixed_ui. */
+#define TUNE_SLICE_NS 500000
+
+/* Tasks between two looks at the clock while they are short, that is below 1/64 of the slice. [tasks, fixed]  Bench: post. */
+#define TUNE_CLOCK_STRIDE 8
+
+/* Busy beats between two looks at the shared pool. [beats]  Bench: steal, mixed. */
+#define TUNE_POOL_PROBE_INTERVAL 47
+
+/* Tasks taken from the pool at once. [tasks]  Bench: post. */
+#define TUNE_POOL_BATCH 16
+#define TUNE_POOL_BATCH_MAX 256
+
+/* Batches below so many tasks are thin; after such a row of them the worker pauses so often before its next look at the pool.
+ * [tasks], [batches], [pauses of the CPU]  Fixed. Bench: post against ping_hot.                                             */
+#define TUNE_THIN_BATCH 4
+#define TUNE_THIN_ROW 4
+#define TUNE_THIN_PAUSES 48
+
+/* Empty pieces of 4 KiB that a pool keeps for its next backlog instead of giving them back. [pieces, fixed] */
+#define TUNE_KEEP_CHUNKS 256
+
+/* Victims tried per theft; tasks taken from one at most. [workers], [tasks, fixed]  Bench: steal. */
+#define TUNE_STEAL_ATTEMPTS 4
+#define TUNE_STEAL_BATCH 16
+
+/* After so many newest-first tasks in a row the oldest local task has its turn, so that two tasks which keep posting each
+ * other cannot starve the rest. [tasks, fixed; off under HIVE_PRESET_ROPHIVE]                                            */
+#define TUNE_NEWEST_RUN 61
+
+/* Posts made inside a beat that wait for its end; a full outbox is given to the pool at once. [tasks, fixed] */
+#define TUNE_OUTBOX 256
+
+/* Longest spin before sleep: about twice what a wake-up of another CPU costs. [ns]  Bench: ping, ping_hot, mixed. */
+#define TUNE_SPIN_NS 50000
+#define TUNE_SPIN_MAX_NS 1000000000
+
+/* Shortest time between two wake-ups for timers: a crowd of timers is served together, a lone one at once. [ns, fixed]
+ * Bench: timer.                                                                                                       */
+#define TUNE_TIMER_GAP_NS 50000
+
+/* Time slice that the threads of IO workers ask of the system's scheduler: short ones are let in sooner. [ns, fixed]
+ * Bench: ping, mixed.                                                                                                */
+#define TUNE_IO_SLICE_NS 1000000
+
+/* Wakes from another CPU in a row, on a machine that is full, before a worker moves to the waker's. [wakes, fixed]
+ * Bench: mixed.                                                                                                   */
+#define TUNE_FAR_WAKES 8
+
+/* How much lower compute workers stand with the system's scheduler. [nice]  Bench: mixed. */
+#define TUNE_COMPUTE_NICE 5
+
+/* Private tasks that a leaving worker still runs itself; the rest goes to the pool. [tasks, fixed] */
+#define TUNE_LAST_PRIVATE 65536

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* The beat of an IO worker: the one function to know. Steps are numbered as in ARCHITECTURE.md. */
+#include "sched/internal.h"
+
+/* A step goes on until its budget is used up, its slice is over, or there is nothing left. The clock is read after the
+ * first task, and then after each one while they take long, after every few while they are short: reading it costs as
+ * much as a short task.                                                                                              */
+struct step {
+	uint32_t done, budget, next_look;
+	int64_t began_ns, slice_ns;
+};
+
+static struct step step_begin(struct worker *w, int32_t budget)
+{
+	struct step s = { 0, (uint32_t)budget, 1, hive__now(w->hive), w->setup.slice_ns };
+
+	return s;
+}
+
+static bool step_goes_on(struct worker *w, struct step *s)
+{
+	int64_t spent_ns;
+
+	if (s->done >= s->budget || hive__is_halted(w))
+		return false;
+	if (s->done < s->next_look)
+		return true;
+	spent_ns = hive__now(w->hive) - s->began_ns;
+	s->next_look += spent_ns / s->done < s->slice_ns / 64 ? TUNE_CLOCK_STRIDE : 1;
+	return spent_ns < s->slice_ns;
+}
+
+void hive__run_task(struct worker *w, struct hive_task task)
+{
+	hive__end_search(w);
+	bump(&w->stats.ran, 1);
+	task.fn(task.arg);
+}
+
+/* Hooks are user code as well. */
+void hive__call_hook(struct worker *w, hive_fn *hook)
+{
+	if (!hook)
+		return;
+	hive__end_search(w);
+	hook(w->setup.hook_arg);
+}
+
+/* 0: there is something to do at once. Only a beat that found nothing in pool and neighbours may be followed by sleep. */
+static int64_t time_to_sleep(struct worker *w)
+{
+	return w->busy || hive__own_work(w) ? 0 : hive__time_to_wait(w);
+}
+
+static int sleep_in_core(struct worker *w, int64_t timeout_ns)
+{
+	int64_t began_ns = hive__now(w->hive);
+	int r;
+
+	bump(&w->stats.sleeps, 1);
+	r = w->core->ops->turn(w->core, timeout_ns);
+	hive__get_up(w);
+	hive__note_wait(w, began_ns);
+	hive__follow_waker(w);
+	bump(&w->stats.asleep_ns, hive__now(w->hive) - began_ns);
+	return r;
+}
+
+/* Steps 1 and 7. One place to wait, and it is the first step: an event waits for at most one beat. on_park may post, so the
+ * time is computed after it.                                                                                             */
+static void turn_core(struct worker *w)
+{
+	int64_t timeout_ns = time_to_sleep(w);
+	bool parks = timeout_ns > 0 && !hive__spin(w);
+	int r;
+
+	if (parks && w->setup.on_park) {
+		hive__call_hook(w, w->setup.on_park);
+		timeout_ns = time_to_sleep(w);
+	}
+	if (parks && timeout_ns > 0 && hive__fall_asleep(w))
+		r = sleep_in_core(w, timeout_ns);
+	else
+		r = w->core->ops->turn(w->core, 0);
+	if (parks)
+		hive__call_hook(w, w->setup.on_unpark);
+	if (r < 0 && !w->core_failed) {
+		w->core_failed = true;
+		hive__warn(w->hive, "worker %s: core %s: %s", w->name, w->core->ops->name, hive_error_name(r));
+	}
+}
+
+/* Step 2, first half: letters become private tasks and timers. */
+static void drain_inbox(struct worker *w)
+{
+	hive__receive(w, inbox_take(&w->inbox));
+}
+
+static void run_private(struct worker *w)
+{
+	struct step step;
+
+	drain_inbox(w);
+	if (!w->mail.first)
+		return;
+	step = step_begin(w, w->setup.private_budget);
+	while (w->mail.first && step_goes_on(w, &step)) {
+		struct parcel *p = hive__mail_take(w);
+		struct hive_task task = p->task;
+
+		hive__parcel_free(p);
+		hive__run_task(w, task);
+		step.done++;
+	}
+}
+
+/* Step 3. The clock is read afresh; what becomes due meanwhile waits for the next beat. */
+static void run_due_timers(struct worker *w)
+{
+	struct step step;
+	int64_t now;
+
+	hive__sweep_cancelled(w);
+	if (hive__next_due(w) == HIVE_FOREVER)
+		return;
+	step = step_begin(w, w->setup.timer_budget);
+	now = step.began_ns;
+	while (step_goes_on(w, &step) && hive__run_first_timer(w, now))
+		step.done++;
+	if (step.done > 0)
+		w->timer_wake_ns = now;
+}
+
+/* Newest first; after a long row of these, without the queue ever being empty, once the oldest. */
+static bool next_local(struct worker *w, struct hive_task *ret_task)
+{
+	if (w->setup.newest_run > 0 && ++w->newest_run > w->setup.newest_run) {
+		w->newest_run = 0;
+		if (deque_steal(&w->local, ret_task))
+			return true;
+	}
+	if (deque_pop(&w->local, ret_task))
+		return true;
+	w->newest_run = 0;
+	return false;
+}
+
+/* Step 4. True: there was something. */
+static bool run_local(struct worker *w)
+{
+	struct hive_task task;
+	struct step step;
+
+	if (deque_size(&w->local) == 0) {
+		w->newest_run = 0;
+		return false;
+	}
+	step = step_begin(w, w->setup.local_budget);
+	while (deque_size(&w->local) > 0 && step_goes_on(w, &step) && next_local(w, &task)) {
+		hive__run_task(w, task);
+		step.done++;
+	}
+	return step.done > 0;
+}
+
+static void probe_pool_now_and_then(struct worker *w)
+{
+	if (++w->busy_beats >= (uint32_t)w->setup.pool_probe_interval)
+		hive__take_from_pool(w);
+}
+
+/* Steps 2 to 6.5. */
+static void work(struct worker *w)
+{
+	bump(&w->stats.beats, 1);
+	w->busy = false;
+	if (!hive__is_halted(w)) {
+		run_private(w);         /* 2 */
+		run_due_timers(w);      /* 3 */
+		w->busy = run_local(w); /* 4 */
+		if (w->busy)
+			probe_pool_now_and_then(w); /* 5, now and then */
+		else
+			w->busy = hive__take_from_pool(w) || /* 5 */
+			          hive__steal_some(w);       /* 6 */
+	}
+	hive__flush_outbox(w); /* 6.5 */
+}
+
+bool hive__beat(struct worker *w)
+{
+	turn_core(w);
+	work(w);
+	return !hive__should_leave(w);
+}
+
+/* The host waits instead of the core: the beat ends announced asleep, so that any later post wakes it. */
+bool hive__beat_stepped(struct worker *w, int64_t *ret_wait_ns)
+{
+	hive__get_up(w);
+	w->core->ops->turn(w->core, 0);
+	work(w);
+	if (hive__should_leave(w))
+		return false;
+	*ret_wait_ns = time_to_sleep(w);
+	if (*ret_wait_ns > 0) {
+		if (hive__fall_asleep(w))
+			bump(&w->stats.sleeps, 1);
+		else
+			*ret_wait_ns = 0;
+	}
+	return true;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+/* The verbs of base/atomic.h for the model checker. Each use of a verb stronger than relaxed is a site with a name
+ * ("deque_pop exchange_seq &d->bottom") and an order that can be weakened while the program runs: that is how the
+ * mutants are made, without a second compilation and without a word in the code under test.                        */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <relacy/relacy.hpp>
+
+/* Relacy takes these words for itself; the headers under test have no use for that, and the system's headers suffer. */
+#undef new
+#undef delete
+#undef malloc
+#undef calloc
+#undef realloc
+#undef free
+
+/* How a history shows a pointer to a function: Relacy's own way is void *, which C++ refuses. */
+namespace rl {
+template <> struct atomic_add_type<void (*)(void *)> {
+	typedef ptrdiff_t type;
+	typedef void (*output_type)(void *);
+};
+} // namespace rl
+
+/* The checker allocates the structures itself, with malloc's alignment. */
+#define alignas(bytes)
+
+enum model_kind { MODEL_LOAD, MODEL_STORE, MODEL_CHANGE };
+
+struct model_site {
+	const char *function, *verb, *object;
+	enum model_kind kind;
+	rl::memory_order order, failure; /* failure: of a compare-and-swap */
+	bool tagless;                    /* compare the low half only: the mutant that brings the ABA error back */
+	model_site *next;
+
+	static model_site *&first()
+	{
+		static model_site *sites;
+		return sites;
+	}
+
+	model_site(const char *f, const char *v, const char *o, model_kind k, rl::memory_order m, rl::memory_order fail)
+	    : function(f), verb(v), object(o), kind(k), order(m), failure(fail), tagless(false), next(first())
+	{
+		first() = this;
+	}
+};
+
+#define MODEL_SITE(verb, p, kind, order, failure)                                                            \
+	({                                                                                                   \
+		static model_site site(__func__, #verb, #p, MODEL_##kind, rl::mo_##order, rl::mo_##failure); \
+		&site;                                                                                       \
+	})
+
+template <typename T>
+bool model_cas(rl::atomic<T> *p, T *expected, T value, const model_site *site, rl::debug_info_param info)
+{
+	if (site->tagless && (uint32_t)(uintptr_t)p->debug_value() == (uint32_t)(uintptr_t)*expected)
+		*expected = p->debug_value();
+	return p->compare_exchange_strong(*expected, value, site->order, info, site->failure, info);
+}
+
+/* The value's type is that of the atomic: integer literals and enumerators convert as in C. */
+template <typename T> struct model_same {
+	typedef T type;
+};
+
+template <typename T>
+bool model_cas_to(rl::atomic<T> *p, T *expected, typename model_same<T>::type value, const model_site *site,
+                  rl::debug_info_param info)
+{
+	return model_cas<T>(p, expected, value, site, info);
+}
+
+#define ATOMIC(T) rl::atomic<T>
+
+#define load_relaxed(p) (p)->load(rl::mo_relaxed, $)
+#define load_acquire(p) (p)->load(MODEL_SITE(load_acquire, p, LOAD, acquire, relaxed)->order, $)
+#define load_seq(p) (p)->load(MODEL_SITE(load_seq, p, LOAD, seq_cst, relaxed)->order, $)
+
+#define store_relaxed(p, v) (p)->store((v), rl::mo_relaxed, $)
+#define store_release(p, v) (p)->store((v), MODEL_SITE(store_release, p, STORE, release, relaxed)->order, $)
+#define store_seq(p, v) (p)->store((v), MODEL_SITE(store_seq, p, STORE, seq_cst, relaxed)->order, $)
+
+#define MODEL_CHANGE(method, verb, p, v, strength) \
+	(p)->method((v), MODEL_SITE(verb, p, CHANGE, strength, relaxed)->order, $)
+#define exchange_acquire(p, v) MODEL_CHANGE(exchange, exchange_acquire, p, v, acquire)
+#define exchange_release(p, v) MODEL_CHANGE(exchange, exchange_release, p, v, release)
+#define exchange_seq(p, v) MODEL_CHANGE(exchange, exchange_seq, p, v, seq_cst)
+#define add_relaxed(p, v) (p)->fetch_add((v), rl::mo_relaxed, $)
+#define add_release(p, v) MODEL_CHANGE(fetch_add, add_release, p, v, release)
+#define add_seq(p, v) MODEL_CHANGE(fetch_add, add_seq, p, v, seq_cst)
+#define sub_relaxed(p, v) (p)->fetch_sub((v), rl::mo_relaxed, $)
+#define sub_seq(p, v) MODEL_CHANGE(fetch_sub, sub_seq, p, v, seq_cst)
+#define or_seq(p, v) MODEL_CHANGE(fetch_or, or_seq, p, v, seq_cst)
+#define and_seq(p, v) MODEL_CHANGE(fetch_and, and_seq, p, v, seq_cst)
+
+#define MODEL_CAS(verb, p, expected, v, order, failure) \
+	model_cas_to((p), (expected), (v), MODEL_SITE(verb, p, CHANGE, order, failure), $)
+#define cas_relaxed(p, expected, v) (p)->compare_exchange_strong(*(expected), (v), rl::mo_relaxed, $)
+#define cas_acquire(p, expected, v) MODEL_CAS(cas_acquire, p, expected, v, acquire, relaxed)
+#define cas_release(p, expected, v) MODEL_CAS(cas_release, p, expected, v, release, relaxed)
+#define cas_acq_rel(p, expected, v) MODEL_CAS(cas_acq_rel, p, expected, v, acq_rel, acquire)
+#define cas_seq(p, expected, v) MODEL_CAS(cas_seq, p, expected, v, seq_cst, seq_cst)

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* The plain queues with a lock, which take the place of the lock-free ones in builds with HIVE_LOCKED_QUEUES. They
+ * are the reference: here each does what an array would do. This file must not see the scheduler, which was built
+ * with others.                                                                                                     */
+#define HIVE_LOCKED_QUEUES 1
+#include "base/memory.h"
+#include "base/rng.h"
+#include "queue/deque.h"
+#include "queue/inbox.h"
+#include "test.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+enum { CAPACITY = 16 };
+
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+static struct hive_task task_number(uint64_t number)
+{
+	return (struct hive_task){ nothing, (void *)(uintptr_t)number };
+}
+
+/* newest first at one end, oldest first at the other, full refuses, empty gives nothing. */
+TEST(the_locked_deque_does_what_an_array_would_do)
+{
+	static struct slot slots[CAPACITY];
+	static struct deque d;
+	uint64_t model[CAPACITY], first = 0, count = 0, next = 1, rng = 3;
+
+	deque_init(&d, slots, CAPACITY, UINT64_MAX - 5); /* the indices wrap */
+	for (int i = 0; i < 100000; i++) {
+		struct hive_task task = { 0 };
+
+		switch (rng_below(rng_next(&rng), 3)) {
+		case 0:
+			CHECK_EQ(deque_push(&d, task_number(next)), count < CAPACITY);
+			if (count < CAPACITY)
+				model[(first + count++) % CAPACITY] = next;
+			next++;
+			break;
+		case 1:
+			CHECK_EQ(deque_pop(&d, &task), count > 0);
+			if (count > 0)
+				CHECK_EQ(task.arg, model[(first + --count) % CAPACITY]);
+			break;
+		default:
+			CHECK_EQ(deque_steal(&d, &task), count > 0);
+			if (count > 0) {
+				CHECK_EQ(task.arg, model[first++ % CAPACITY]);
+				count--;
+			}
+			break;
+		}
+		CHECK_EQ(deque_size(&d), count);
+		CHECK_EQ(deque_room(&d), CAPACITY - count);
+	}
+}
+
+enum { POSTERS = 3, LETTERS = 5000 };
+
+struct numbered {
+	struct letter letter;
+	int poster, number;
+};
+
+static struct inbox box;
+static struct numbered *letters;
+static _Atomic(int) posters_done;
+
+static void *post_letters(void *arg)
+{
+	int poster = (int)(intptr_t)arg;
+
+	for (int i = 0; i < LETTERS; i++) {
+		struct numbered *n = &letters[poster * LETTERS + i];
+
+		n->poster = poster;
+		n->number = i;
+		CHECK(inbox_push(&box, &n->letter));
+	}
+	atomic_fetch_add(&posters_done, 1);
+	return NULL;
+}
+
+/* many enqueue, one drains: nothing lost, nothing doubled, each poster's letters in order. */
+TEST(the_locked_inbox_loses_and_doubles_nothing)
+{
+	pthread_t threads[POSTERS];
+	int next[POSTERS] = { 0 };
+	bool last = false;
+
+	letters = calloc((size_t)POSTERS * LETTERS, sizeof *letters);
+	CHECK(letters);
+	inbox_init(&box);
+	atomic_store(&posters_done, 0);
+	for (int i = 0; i < POSTERS; i++)
+		CHECK_EQ(pthread_create(&threads[i], NULL, post_letters, (void *)(intptr_t)i), 0);
+	while (!last) {
+		struct letter *l;
+
+		last = atomic_load(&posters_done) == POSTERS; /* then one more look is enough */
+		for (l = inbox_take(&box); l; l = l->next) {
+			struct numbered *n = (struct numbered *)(void *)l; /* the letter is its first member */
+
+			CHECK_EQ(n->number, next[n->poster]);
+			next[n->poster]++;
+		}
+		sched_yield();
+	}
+	for (int i = 0; i < POSTERS; i++) {
+		CHECK_EQ(pthread_join(threads[i], NULL), 0);
+		CHECK_EQ(next[i], LETTERS);
+	}
+	CHECK(inbox_is_empty(&box));
+	free(letters);
+}
+
+static struct deque contested;
+static _Atomic(int) taken[64];
+static _Atomic(bool) enough;
+
+static void *rob(void *arg)
+{
+	struct hive_task task;
+
+	(void)arg;
+	while (!atomic_load(&enough))
+		if (deque_steal(&contested, &task))
+			atomic_fetch_add(&taken[(uintptr_t)task.arg % 64], 1);
+	return NULL;
+}
+
+/* one task left, the owner pops while a thief steals: exactly one of the two has it. */
+TEST(the_last_task_of_a_locked_deque_goes_to_exactly_one)
+{
+	static struct slot slots[CAPACITY];
+	pthread_t thief;
+	int rounds = 200000 / test_slowness();
+
+	deque_init(&contested, slots, CAPACITY, 0);
+	atomic_store(&enough, false);
+	for (int i = 0; i < 64; i++)
+		atomic_store(&taken[i], 0);
+	CHECK_EQ(pthread_create(&thief, NULL, rob, NULL), 0);
+	for (int i = 0; i < rounds; i++) {
+		struct hive_task task;
+
+		CHECK(deque_push(&contested, task_number((uint64_t)i)));
+		if (deque_pop(&contested, &task))
+			atomic_fetch_add(&taken[(uintptr_t)task.arg % 64], 1);
+		CHECK_EQ(deque_size(&contested), 0);
+	}
+	atomic_store(&enough, true);
+	CHECK_EQ(pthread_join(thief, NULL), 0);
+	for (int i = 0; i < 64; i++)
+		CHECK_EQ(atomic_load(&taken[i]), rounds / 64 + (i < rounds % 64));
+}

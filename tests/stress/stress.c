@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+/* Real threads, tiny tasks, every door at once, and a ledger: what was accepted ran once, was cancelled, or was dropped and
+ * told. Meant for the sanitizers; ROPHIVE_STRESS_SECONDS says for how long.                                             */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/rng.h"
+#include "test.h"
+
+#include <rophive/hive.h>
+
+enum { POSTERS = 3 };
+
+/* One line of the ledger per run. Everything here is counted by the test itself, nothing is taken from the library. */
+struct ledger {
+	struct hive *hive;
+	_Atomic(uint64_t) accepted, refused, ran, cancelled, dropped;
+	_Atomic(bool) over;
+	uint64_t seed;
+};
+
+static void count(void *arg)
+{
+	struct ledger *l = arg;
+
+	atomic_fetch_add_explicit(&l->ran, 1, memory_order_relaxed);
+}
+
+static void dropped(void *hook_arg, const struct hive_task *task)
+{
+	(void)task;
+	atomic_fetch_add_explicit(&((struct ledger *)hook_arg)->dropped, 1, memory_order_relaxed);
+}
+
+static void entry(struct ledger *l, int r, uint64_t tasks)
+{
+	if (r == 0)
+		atomic_fetch_add_explicit(&l->accepted, tasks, memory_order_relaxed);
+	else
+		atomic_fetch_add_explicit(&l->refused, tasks, memory_order_relaxed);
+}
+
+/* A task that posts through the doors that only workers have. */
+static void breed(void *arg)
+{
+	struct ledger *l = arg;
+
+	count(l);
+	entry(l, hive_post_local(count, l), 1);
+	entry(l, hive_post_self(count, l), 1);
+	entry(l, hive_post(l->hive, count, l), 1);
+	entry(l, hive_post_self_after(HIVE_US(50), count, l, NULL), 1);
+}
+
+/* Fills the local queue beyond its capacity: spills. */
+static void flood(void *arg)
+{
+	struct ledger *l = arg;
+
+	count(l);
+	for (int i = 0; i < 200; i++)
+		entry(l, hive_post_local(count, l), 1);
+}
+
+static void post_many(struct ledger *l, bool compute)
+{
+	struct hive_task tasks[40];
+
+	for (int i = 0; i < 40; i++)
+		tasks[i] = (struct hive_task){ count, l };
+	entry(l, compute ? hive_post_compute_many(l->hive, tasks, 40) : hive_post_many(l->hive, tasks, 40), 40);
+}
+
+static void post_and_maybe_cancel(struct ledger *l, uint64_t random)
+{
+	uint64_t post = 0;
+	int r = hive_post_after(l->hive, HIVE_US(random % 300), count, l, &post);
+
+	entry(l, r, 1);
+	if (r == 0 && random & 1024 && hive_post_cancel(l->hive, post) == 0)
+		atomic_fetch_add_explicit(&l->cancelled, 1, memory_order_relaxed);
+}
+
+/* The second task counts as posted when the first has run. */
+static void first_half(void *arg)
+{
+	struct ledger *l = arg;
+
+	entry(l, 0, 1);
+	count(l);
+}
+
+static void post_and_come_back(struct ledger *l)
+{
+	entry(l, hive_post_compute_then(l->hive, first_half, HIVE_WORKER_MAIN, count, l), 1);
+}
+
+static void post_somewhere(struct ledger *l, uint64_t random)
+{
+	uint32_t ids[32];
+	size_t n = hive_workers(l->hive, ids, 32);
+	int r;
+
+	if (n == 0 || n > 32)
+		return;
+	r = hive_post_to(l->hive, ids[random % n], count, l);
+	CHECK(r == 0 || r == -ESRCH || r == -EINVAL || r == -ESHUTDOWN); /* gone meanwhile, a compute worker, stopped */
+	entry(l, r, 1);
+}
+
+static void *poster(void *arg)
+{
+	struct ledger *l = arg;
+	uint64_t rng = l->seed + (uint64_t)(uintptr_t)&rng;
+
+	while (!atomic_load_explicit(&l->over, memory_order_relaxed)) {
+		uint64_t random = rng_next(&rng);
+
+		switch (random >> 60) {
+		case 0:
+			post_many(l, false);
+			break;
+		case 1:
+			post_many(l, true);
+			break;
+		case 2:
+			post_and_maybe_cancel(l, random);
+			break;
+		case 3:
+			post_and_come_back(l);
+			break;
+		case 4:
+			post_somewhere(l, random);
+			break;
+		case 5:
+			entry(l, hive_post(l->hive, breed, l), 1);
+			break;
+		case 6:
+			entry(l, hive_post_compute(l->hive, count, l), 1);
+			break;
+		case 7:
+			if (random % 16 == 0)
+				entry(l, hive_post(l->hive, flood, l), 1);
+			break;
+		case 8:
+			if (random % 64 == 0)
+				nanosleep(&(struct timespec){ 0, 100000 }, NULL);
+			break; /* let them fall asleep */
+		default:
+			entry(l, hive_post(l->hive, count, l), 1);
+			break;
+		}
+	}
+	return NULL;
+}
+
+static void begin(struct ledger *l, struct hive_options options)
+{
+	memset(l, 0, sizeof *l);
+	l->seed = (uint64_t)test_env("ROPHIVE_STRESS_SEED", 1);
+	options.on_drop = dropped;
+	options.hook_arg = l;
+	CHECK_OK(hive_create(&options, &l->hive));
+	CHECK_OK(hive_start(l->hive));
+}
+
+/* The ledger of the test and the books of the hive say the same. */
+static void balance(struct ledger *l)
+{
+	struct hive_report report;
+
+	CHECK_OK(hive_report_read(l->hive, &report));
+	CHECK_EQ(l->accepted, l->ran + l->cancelled + l->dropped);
+	CHECK_EQ(report.ran, l->ran);
+	CHECK_EQ(report.dropped, l->dropped);
+	CHECK_EQ(report.cancelled, l->cancelled);
+	CHECK_EQ(report.posted, report.ran + report.cancelled + report.dropped);
+	CHECK_OK(hive_destroy(l->hive));
+}
+
+static void start_posters(struct ledger *l, pthread_t *threads)
+{
+	for (int i = 0; i < POSTERS; i++)
+		CHECK_EQ(pthread_create(&threads[i], NULL, poster, l), 0);
+}
+
+static void join_posters(struct ledger *l, pthread_t *threads)
+{
+	atomic_store(&l->over, true);
+	for (int i = 0; i < POSTERS; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static void pass_time(int64_t ns)
+{
+	struct timespec t = { ns / HIVE_S(1), ns % HIVE_S(1) };
+
+	nanosleep(&t, NULL);
+}
+
+/* What was accepted before the stop and is not delayed runs when draining; the loss of a task would show as a hang or in the
+ * ledger.                                                                                                                  */
+static void finish(struct ledger *l, pthread_t *threads, enum hive_stop_mode mode)
+{
+	join_posters(l, threads);
+	CHECK_OK(hive_stop(l->hive, mode, HIVE_FOREVER));
+	CHECK_OK(hive_join(l->hive, hive_deadline(NULL, HIVE_S(60))));
+	balance(l);
+}
+
+/* */
+TEST(post_everything_from_everywhere)
+{
+	pthread_t threads[POSTERS];
+	struct hive_worker_options small = { .local_capacity = 64 };
+	struct ledger l;
+
+	begin(&l, (struct hive_options){ .io_workers = 3, .compute_workers = 2, .io = &small });
+	start_posters(&l, threads);
+	pass_time(test_stress_ns());
+	finish(&l, threads, HIVE_DRAIN);
+}
+
+/* The same on far more workers than CPUs. */
+TEST(post_everything_to_many_workers)
+{
+	pthread_t threads[POSTERS];
+	struct ledger l;
+
+	begin(&l, (struct hive_options){ .io_workers = 16, .compute_workers = 8 });
+	start_posters(&l, threads);
+	pass_time(test_stress_ns() / 2);
+	finish(&l, threads, HIVE_NOW);
+}
+
+/* */
+TEST(attach_and_detach_under_load)
+{
+	const struct hive_core_ops *poll_core;
+	pthread_t threads[POSTERS];
+	struct ledger l;
+	int64_t end;
+	int cycles = 0;
+
+	CHECK_OK(hive_core_find("poll", &poll_core));
+	begin(&l, (struct hive_options){ .io_workers = 2, .compute_workers = 1 });
+	start_posters(&l, threads);
+	end = hive_deadline(NULL, test_stress_ns());
+	while (hive_now(NULL) < end) {
+		struct hive_worker_options io = { .local_capacity = 64, .core = cycles % 2 ? poll_core : NULL };
+		struct hive_worker_options compute = { .kind = HIVE_WORKER_COMPUTE };
+		uint32_t a, b, c;
+
+		CHECK_OK(hive_attach(l.hive, &io, &a));
+		CHECK_OK(hive_attach(l.hive, &compute, &b));
+		CHECK_OK(hive_attach(l.hive, &io, &c));
+		pass_time(HIVE_MS(1));
+		CHECK_OK(hive_detach(l.hive, a, HIVE_FOREVER));
+		CHECK_OK(hive_detach(l.hive, b, HIVE_FOREVER));
+		CHECK_OK(hive_detach(l.hive, c, HIVE_FOREVER));
+		CHECK_ERR(hive_post_to(l.hive, a, count, &l), -ESRCH);
+		cycles++;
+	}
+	CHECK(cycles > 0);
+	finish(&l, threads, HIVE_DRAIN);
+}
+
+/* stop races with posters that go on posting; afterwards every door is shut. */
+static void stop_once(enum hive_stop_mode mode, int64_t delay_ns)
+{
+	pthread_t threads[POSTERS];
+	struct ledger l;
+
+	begin(&l, (struct hive_options){ .io_workers = 2, .compute_workers = 1 });
+	start_posters(&l, threads);
+	pass_time(delay_ns);
+	CHECK_OK(hive_stop(l.hive, mode,
+	                   mode == HIVE_DRAIN && delay_ns % 2 ? hive_deadline(NULL, HIVE_US(200)) : HIVE_FOREVER));
+	CHECK_OK(hive_join(l.hive, hive_deadline(NULL, HIVE_S(60))));
+	CHECK_ERR(hive_post(l.hive, count, &l), -ESHUTDOWN);
+	join_posters(&l, threads);
+	balance(&l);
+}
+
+TEST(stop_while_posting)
+{
+	int64_t end = hive_deadline(NULL, test_stress_ns());
+	int64_t delay = 1;
+
+	do {
+		stop_once(delay & 2 ? HIVE_DRAIN : HIVE_NOW, delay * 100000);
+		delay = delay % 13 + 1;
+	} while (hive_now(NULL) < end);
+}
+
+/* Nothing but sleeping and waking: one task at a time, from outside, with pauses of all lengths. A lost wake-up is a hang. */
+TEST(no_wake_up_is_lost)
+{
+	struct ledger l;
+	uint64_t rng = 7;
+	int64_t end = hive_deadline(NULL, test_stress_ns());
+
+	begin(&l, (struct hive_options){ .io_workers = 2, .compute_workers = 1 });
+	while (hive_now(NULL) < end) {
+		uint64_t random = rng_next(&rng), before = l.ran;
+		int r = random & 1   ? hive_post(l.hive, count, &l)
+		        : random & 2 ? hive_post_to(l.hive, HIVE_WORKER_MAIN, count, &l)
+		                     : hive_post_compute(l.hive, count, &l);
+
+		CHECK_OK(r);
+		entry(&l, r, 1);
+		while (atomic_load_explicit(&l.ran, memory_order_relaxed) == before)
+			sched_yield();
+		for (uint64_t spin = random % 20000; spin > 0; spin--)
+			__asm__ volatile("");
+	}
+	CHECK_OK(hive_stop(l.hive, HIVE_DRAIN, HIVE_FOREVER));
+	CHECK_OK(hive_join(l.hive, hive_deadline(NULL, HIVE_S(60))));
+	balance(&l);
+}
+
+/* Lanes of the pool belong to posting threads: far more of them than lanes, coming and going. */
+static void *short_life(void *arg)
+{
+	struct ledger *l = arg;
+
+	for (int i = 0; i < 50; i++)
+		entry(l, hive_post(l->hive, count, l), 1);
+	return NULL;
+}
+
+TEST(many_posting_threads_come_and_go)
+{
+	int64_t end = hive_deadline(NULL, test_stress_ns() / 2);
+	struct ledger l;
+
+	begin(&l, (struct hive_options){ .io_workers = 2 });
+	while (hive_now(NULL) < end) {
+		pthread_t threads[40];
+
+		for (int i = 0; i < 40; i++)
+			CHECK_EQ(pthread_create(&threads[i], NULL, short_life, &l), 0);
+		for (int i = 0; i < 40; i++)
+			pthread_join(threads[i], NULL);
+	}
+	CHECK_OK(hive_stop(l.hive, HIVE_DRAIN, HIVE_FOREVER));
+	CHECK_OK(hive_join(l.hive, hive_deadline(NULL, HIVE_S(60))));
+	CHECK_EQ(l.dropped, 0);
+	balance(&l);
+}
+
+/* First in, first out for each posting thread, when one worker serves the pool. */
+struct sequence {
+	struct ledger *ledger;
+	int next_posted, next_seen;
+};
+
+static void in_order(void *arg)
+{
+	struct sequence *s = (struct sequence *)((uintptr_t)arg & ~(uintptr_t)4095);
+
+	CHECK_EQ((uintptr_t)arg & 4095, 64 + s->next_seen % 4000);
+	s->next_seen++;
+	count(s->ledger);
+}
+
+static void *post_in_order(void *arg)
+{
+	struct sequence *s = arg;
+
+	for (; s->next_posted < 20000; s->next_posted++)
+		entry(s->ledger, hive_post(s->ledger->hive, in_order, (char *)s + 64 + s->next_posted % 4000), 1);
+	return NULL;
+}
+
+TEST(tasks_of_one_thread_keep_their_order)
+{
+	static _Alignas(4096) char pages[20][4096];
+	pthread_t threads[20];
+	struct ledger l;
+
+	begin(&l, (struct hive_options){ .io_workers = 1 });
+	for (int i = 0; i < 20; i++) { /* more threads than lanes */
+		*(struct sequence *)(void *)pages[i] = (struct sequence){ .ledger = &l };
+		CHECK_EQ(pthread_create(&threads[i], NULL, post_in_order, pages[i]), 0);
+	}
+	for (int i = 0; i < 20; i++)
+		pthread_join(threads[i], NULL);
+	CHECK_OK(hive_stop(l.hive, HIVE_DRAIN, HIVE_FOREVER));
+	CHECK_OK(hive_join(l.hive, hive_deadline(NULL, HIVE_S(60))));
+	CHECK_EQ(l.ran, 20 * 20000);
+	balance(&l);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/* usage: <test program> [--list] [--fork] [name...]
+ *   --list   the names of the tests
+ *   --fork   each test in a process of its own, all of them even if one fails
+ *   name     only these
+ * environment
+ *   ROPHIVE_TEST_TIMEOUT     seconds until a test counts as hanging (60; times test_slowness())
+ *   ROPHIVE_STRESS_SECONDS   how long each stress test runs (2)                                                    */
+#include "test.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || __has_feature(thread_sanitizer) || \
+	__has_feature(address_sanitizer)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
+static struct test *tests;
+static const char *volatile current = "(none)";
+
+/* Sorted by line: the order of constructors is the compiler's affair. */
+void test_register(struct test *test)
+{
+	struct test **at = &tests;
+
+	while (*at && (*at)->line < test->line)
+		at = &(*at)->next;
+	test->next = *at;
+	*at = test;
+}
+
+/* _exit: other threads may be running, and what they hold is neither a leak nor ours to tear down. */
+void test_fail(const char *file, int line, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	fflush(stdout);
+	fprintf(stderr, "%s:%d: in %s: %s\n", file, line, current, text);
+	_exit(1);
+}
+
+const char *test_error(long long error)
+{
+	static _Thread_local char number[24];
+	long long code = error < 0 ? -error : error;
+	const char *name = code > 0 && code < 4096 ? strerrorname_np((int)code) : NULL;
+
+	if (name)
+		return name;
+	snprintf(number, sizeof number, "%lld", error);
+	return number;
+}
+
+int test_slowness(void)
+{
+	const char *preload = getenv("LD_PRELOAD"); /* valgrind shows itself there */
+
+	return SANITIZED || (preload && strstr(preload, "vgpreload")) ? 5 : 1;
+}
+
+long test_env(const char *name, long otherwise)
+{
+	const char *text = getenv(name);
+
+	return text && *text ? strtol(text, NULL, 10) : otherwise;
+}
+
+int64_t test_stress_ns(void)
+{
+	return (int64_t)test_env("ROPHIVE_STRESS_SECONDS", 2) * 1000000000;
+}
+
+static pid_t fork_flushed(void)
+{
+	fflush(NULL);
+	pid_t child = fork();
+	if (child < 0)
+		test_fail(__FILE__, __LINE__, "fork: %s", strerrorname_np(errno));
+	return child;
+}
+
+bool test_aborts_begin(int *ret_child)
+{
+	*ret_child = fork_flushed();
+	if (*ret_child)
+		return false;
+	setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+	if (!freopen("/dev/null", "w", stderr)) /* the assertion's message is expected here */
+		_exit(2);
+	signal(SIGABRT, SIG_DFL);
+	return true;
+}
+
+void test_aborts_end(int child, const char *file, int line, const char *text)
+{
+	int status = 0;
+
+	if (child == 0)
+		_exit(0); /* survived */
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT)
+		test_fail(file, line, "CHECK_MISUSE(%s): no abort, wait status 0x%x", text, (unsigned)status);
+}
+
+static void on_alarm(int signal_number)
+{
+	static const char text[] = " hangs: aborting\n";
+	const char *name = current;
+
+	(void)signal_number;
+	if (write(2, name, strlen(name)) < 0 || write(2, text, sizeof text - 1) < 0)
+		_exit(1);
+	abort();
+}
+
+static int open_descriptors(void)
+{
+	int count = 0;
+	DIR *directory = opendir("/proc/self/fd");
+
+	if (!directory)
+		return 0;
+	while (readdir(directory))
+		count++;
+	closedir(directory);
+	return count;
+}
+
+static void run_test(struct test *test)
+{
+	int before = open_descriptors();
+
+	current = test->name;
+	alarm((unsigned)(test_env("ROPHIVE_TEST_TIMEOUT", 60) * test_slowness()));
+	test->run();
+	alarm(0);
+	int after = open_descriptors();
+	if (after != before)
+		test_fail(__FILE__, __LINE__, "%d descriptors open before, %d after", before, after);
+	printf("ok %s\n", test->name);
+	current = "(none)";
+}
+
+/* True when the child was content. */
+static bool run_test_in_child(struct test *test)
+{
+	int status = 0;
+	pid_t child = fork_flushed();
+
+	if (child == 0) {
+		run_test(test);
+		exit(0); /* not _exit: a sanitizer looks for leaks here */
+	}
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+	if (status)
+		printf("FAILED %s: wait status 0x%x\n", test->name, (unsigned)status);
+	return status == 0;
+}
+
+static bool wanted(const struct test *test, int count, char **names)
+{
+	bool any = false;
+
+	for (int i = 1; i < count; i++) {
+		if (names[i][0] == '-')
+			continue;
+		if (strcmp(names[i], test->name) == 0)
+			return true;
+		any = true;
+	}
+	return !any;
+}
+
+int main(int argc, char **argv)
+{
+	bool list = false, in_child = false;
+	int passed = 0, failed = 0;
+
+	for (int i = 1; i < argc; i++) {
+		list |= strcmp(argv[i], "--list") == 0;
+		in_child |= strcmp(argv[i], "--fork") == 0;
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	signal(SIGALRM, on_alarm);
+	for (struct test *test = tests; test; test = test->next) {
+		if (!wanted(test, argc, argv))
+			continue;
+		if (list) {
+			puts(test->name);
+		} else if (in_child && !run_test_in_child(test)) {
+			failed++;
+		} else {
+			if (!in_child)
+				run_test(test);
+			passed++;
+		}
+	}
+	if (list)
+		return 0;
+	printf("%d passed, %d failed\n", passed, failed);
+	return failed || !passed; /* a misspelt name is no success */
+}

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+/* The hive command from outside: what it prints, and its exit codes. The figures themselves are nobody's business
+ * here; that they are there is. HIVE_TOOL names the program; else it is looked for beside this one, where the build
+ * puts it.                                                                                                          */
+#include <dirent.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include "support/json.h"
+#include "test.h"
+
+static char tool[2048], output[1 << 20];
+
+static bool find_tool(void)
+{
+	const char *given = getenv("HIVE_TOOL");
+	ssize_t n = readlink("/proc/self/exe", tool, sizeof tool - 32);
+
+	CHECK(n > 0);
+	tool[n] = '\0';
+	for (int i = 0; i < 2; i++) /* from build/tests/tool.hive to build */
+		*strrchr(tool, '/') = '\0';
+	strcat(tool, "/bin/hive");
+	if (given)
+		snprintf(tool, sizeof tool, "%s", given);
+	if (access(tool, X_OK) == 0)
+		return true;
+	printf("skipped: there is no %s\n", tool);
+	return false;
+}
+
+/* Its exit code; what it wrote to stdout is in `output`, what it wrote to stderr as well if `both`. */
+static int run_tool(const char *arguments, bool both)
+{
+	char command[4096];
+	size_t n = 0, got;
+	FILE *pipe;
+	int status;
+
+	snprintf(command, sizeof command, "'%s' %s %s", tool, arguments, both ? "2>&1" : "2>/dev/null");
+	fflush(NULL);
+	pipe = popen(command, "r");
+	CHECK(pipe);
+	while ((got = fread(output + n, 1, sizeof output - 1 - n, pipe)) > 0)
+		n += got;
+	output[n] = '\0';
+	status = pclose(pipe);
+	CHECK(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* The lines of `output`, each cut off at its end. How many. */
+static int split(char **lines, int most)
+{
+	int count = 0;
+
+	for (char *at = strtok(output, "\n"); at; at = strtok(NULL, "\n")) {
+		CHECK(count < most);
+		lines[count++] = at;
+	}
+	return count;
+}
+
+/* One sample of a scenario: its only line. stderr is empty, too: nothing is logged on the way. */
+static const char *sample(const char *scenario, const char *arguments)
+{
+	char text[512], *lines[2];
+	int code;
+
+	snprintf(text, sizeof text, "bench --scenario %s %s", scenario, arguments);
+	code = run_tool(text, true);
+	if (code != 0)
+		test_fail(__FILE__, __LINE__, "%s: exit %d: %s", text, code, output);
+	CHECK_EQ(split(lines, 2), 1);
+	CHECK(json_is_valid(lines[0]));
+	CHECK(json_says(lines[0], "peer", "rophive"));
+	CHECK(json_says(lines[0], "scenario", scenario));
+	CHECK(json_number(lines[0], "threads", -1) >= 1);
+	CHECK(json_number(lines[0], "producers", -1) >= 0);
+	CHECK(json_number(lines[0], "consumers", -1) >= 0);
+	CHECK(json_number(lines[0], "n", -1) >= 0);
+	CHECK(json_number(lines[0], "rss_kb", -1) > 0);
+	return lines[0];
+}
+
+/* A list of keys, with spaces between, that must be there as numbers. */
+static void check_numbers(const char *line, const char *keys)
+{
+	char copy[512], *rest = NULL;
+
+	snprintf(copy, sizeof copy, "%s", keys);
+	for (char *key = strtok_r(copy, " ", &rest); key; key = strtok_r(NULL, " ", &rest)) {
+		const char *value = json_find(line, key);
+
+		if (!value || (*value != '-' && (*value < '0' || *value > '9')))
+			test_fail(__FILE__, __LINE__, "no number \"%s\" in %s", key, line);
+	}
+}
+
+/* producers post increments: operations per second. */
+TEST(bench_post_reports_throughput)
+{
+	const char *line;
+
+	if (!find_tool())
+		return;
+	line = sample("post", "--n 2000 --threads 2 --producers 3 --batch 5");
+	check_numbers(line, "ops_per_s");
+	CHECK(json_number(line, "ops_per_s", 0) > 0);
+	CHECK_EQ(json_number(line, "threads", 0), 2);
+	CHECK_EQ(json_number(line, "producers", 0), 3);
+	CHECK_EQ(json_number(line, "n", 0), 2000);
+	CHECK_EQ(json_number(line, "batch", 0), 5);
+}
+
+/* directed posts: throughput, and latency as p50, p95 and p99. */
+TEST(bench_post_to_reports_latency)
+{
+	const char *line;
+
+	if (!find_tool())
+		return;
+	line = sample("post_to", "--n 500");
+	check_numbers(line, "ops_per_s p50_ns p95_ns p99_ns p999_ns");
+	CHECK(json_number(line, "p50_ns", -1) <= json_number(line, "p95_ns", -1));
+	CHECK(json_number(line, "p95_ns", -1) <= json_number(line, "p99_ns", -1));
+	CHECK(json_number(line, "p50_ns", -1) > 0);
+}
+
+/* delays of 1, 5 and 16 ms: how late, with its spread, and never early. */
+TEST(bench_delay_reports_lateness_and_jitter)
+{
+	const char *line;
+
+	if (!find_tool())
+		return;
+	line = sample("delay", "--n 3");
+	check_numbers(line,
+	              "p50_1ms_ns p95_1ms_ns p99_1ms_ns stdev_1ms_ns p50_5ms_ns p95_5ms_ns p99_5ms_ns stdev_5ms_ns "
+	              "p50_16ms_ns p95_16ms_ns p99_16ms_ns stdev_16ms_ns");
+	CHECK(json_number(line, "min_1ms_ns", -1) >= 0);
+	CHECK(json_number(line, "min_5ms_ns", -1) >= 0);
+	CHECK(json_number(line, "min_16ms_ns", -1) >= 0);
+}
+
+/* some overloaded, others idle: throughput, and the share that was stolen. */
+TEST(bench_steal_reports_the_share_of_stolen_tasks)
+{
+	const char *line;
+
+	if (!find_tool())
+		return;
+	line = sample("steal", "--n 2000 --threads 2");
+	check_numbers(line, "ops_per_s stolen_share steals spills");
+	CHECK(json_number(line, "stolen_share", -1) >= 0 && json_number(line, "stolen_share", -1) <= 1);
+}
+
+/* micro and compute load together: the latency of tiny tasks, and of the frames of the main worker. */
+TEST(bench_mixed_reports_the_latency_under_full_load)
+{
+	const char *line;
+
+	if (!find_tool())
+		return;
+	line = sample("mixed", "--seconds 0.1 --threads 1");
+	check_numbers(line, "p50_ns p99_ns p999_ns e2e_p50_ns e2e_p99_ns hogs_per_s");
+	CHECK(json_number(line, "hogs_per_s", 0) > 0);
+	line = sample("mixed_ui", "--seconds 0.1 --threads 1");
+	check_numbers(line, "frames frames_on_time late_p50_ns late_p99_ns hogs_per_s p99_ns");
+	CHECK(json_number(line, "frames", 0) > 0);
+}
+
+/* the other scenarios keep the contract as well. */
+TEST(bench_runs_each_scenario_that_it_lists)
+{
+	static const struct {
+		const char *name, *keys;
+	} more[] = { { "spawn_local", "ops_per_s" },
+		     { "ping", "p50_ns p95_ns p99_ns p999_ns floor_p50_ns" },
+		     { "ping_hot", "p50_ns p95_ns p99_ns" },
+		     { "eventfd_floor", "p50_ns p99_ns" },
+		     { "timer", "ops_per_s p50_ns p99_ns min_ns cpu_s" },
+		     { "timer_cancel", "ops_per_s" },
+		     { "idle", "cpu_s cpu_percent context_switches" } };
+	char *lines[64], names[64][32];
+	int count;
+
+	if (!find_tool())
+		return;
+	CHECK_EQ(run_tool("bench --list", false), 0);
+	count = split(lines, 64);
+	CHECK(count >= 13);
+	for (int i = 0; i < count; i++)
+		CHECK_EQ(sscanf(lines[i], "%31s", names[i]), 1);
+	for (int i = 0; i < count; i++) {
+		const char *line;
+
+		if (strcmp(names[i], "delay") == 0 || strcmp(names[i], "mixed") == 0 ||
+		    strcmp(names[i], "mixed_ui") == 0)
+			continue; /* have their own test, and take long */
+		line = sample(names[i], "--n 30 --seconds 0.05");
+		for (size_t j = 0; j < sizeof more / sizeof *more; j++)
+			if (strcmp(names[i], more[j].name) == 0)
+				check_numbers(line, more[j].keys);
+	}
+}
+
+/* the bench's own clock too sees no timer early. */
+TEST(bench_timer_is_never_early)
+{
+	if (find_tool())
+		CHECK(json_number(sample("timer", "--n 300"), "min_ns", -1) >= 0);
+}
+
+/* several samples, each a line of its own and nothing else; then one with the spread. */
+TEST(bench_repeats_and_reports_the_spread)
+{
+	char *lines[5];
+
+	if (!find_tool())
+		return;
+	CHECK_EQ(run_tool("bench --scenario post --n 500 --repeat 3", true), 0);
+	CHECK_EQ(split(lines, 5), 4);
+	for (int i = 0; i < 3; i++) {
+		CHECK(json_is_valid(lines[i]));
+		CHECK_EQ(json_number(lines[i], "repeat", 0), i + 1);
+		CHECK(!json_find(lines[i], "summary"));
+	}
+	CHECK(json_is_valid(lines[3]));
+	check_numbers(lines[3], "repeats median_ops_per_s min max stdev_pct");
+	CHECK_EQ(json_number(lines[3], "repeats", 0), 3);
+	CHECK(json_number(lines[3], "min", -1) <= json_number(lines[3], "median_ops_per_s", -1));
+	CHECK(json_number(lines[3], "median_ops_per_s", -1) <= json_number(lines[3], "max", -1));
+}
+
+/* fixed threads, pinning; the machine with governor and turbo is part of the record. */
+TEST(bench_pins_and_describes_the_machine)
+{
+	char *lines[3];
+
+	if (!find_tool())
+		return;
+	CHECK_EQ(run_tool("bench --scenario post --n 500 --threads 1 --pin --env", true), 0);
+	CHECK_EQ(split(lines, 3), 2);
+	CHECK(json_is_valid(lines[0]) && json_is_valid(lines[1]));
+	CHECK(json_find(lines[0], "governor") && json_find(lines[0], "turbo") && json_find(lines[0], "kernel"));
+	CHECK(json_number(lines[0], "hive_cpus", 0) >= 1);
+	CHECK_EQ(json_number(lines[1], "threads", 0), 1);
+}
+
+static int commas(const char *line)
+{
+	int n = 0;
+
+	for (; *line; line++)
+		n += *line == ',';
+	return n;
+}
+
+/* options for threads, duration, batch and mode; JSON or CSV. */
+TEST(bench_prints_csv_and_takes_core_and_preset)
+{
+	char *lines[8];
+
+	if (!find_tool())
+		return;
+	CHECK_EQ(run_tool("bench --scenario post --n 500 --repeat 2 --csv --core poll --preset rophive", true), 0);
+	CHECK_EQ(split(lines, 8), 4); /* head, two samples, summary */
+	CHECK(strncmp(lines[0], "peer,scenario,threads", 21) == 0);
+	for (int i = 1; i < 4; i++)
+		CHECK_EQ(commas(lines[i]), commas(lines[0]));
+	CHECK_EQ(run_tool("bench --scenario post --n 500 --core kqueue", false), 2);
+	CHECK_EQ(run_tool("bench --scenario post --n 500 --preset other", false), 2);
+}
+
+/* exit codes: 10 for a scenario that does not exist, 2 for a wrong command line. */
+TEST(bench_exit_codes_tell_what_went_wrong)
+{
+	if (!find_tool())
+		return;
+	CHECK_EQ(run_tool("bench --scenario no_such_scenario", true), 10);
+	CHECK(strstr(output, "no_such_scenario"));
+	CHECK_EQ(run_tool("bench", false), 2);
+	CHECK_EQ(run_tool("bench --threads none", false), 2);
+	CHECK_EQ(run_tool("bench --n -5 --scenario post", false), 2);
+	CHECK_EQ(run_tool("bench --scenario post surplus", false), 2);
+	CHECK_EQ(run_tool("bench --help", false), 0);
+	CHECK_EQ(run_tool("no_such_command", false), 2);
+	CHECK_EQ(run_tool("help", false), 0);
+	CHECK_EQ(run_tool("--version", false), 0);
+	CHECK(strncmp(output, "hive ", 5) == 0);
+}
+
+/* The doctor's findings as one object. */
+TEST(doctor_prints_json)
+{
+	char *lines[2];
+
+	if (!find_tool())
+		return;
+	CHECK_EQ(run_tool("doctor --json", false), 0);
+	CHECK_EQ(split(lines, 2), 1);
+	CHECK(json_is_valid(lines[0]));
+	CHECK(json_find(lines[0], "system") && json_find(lines[0], "cpus") && json_find(lines[0], "cores"));
+	CHECK(json_says(json_find(lines[0], "cores"), "poll", "yes"));
+	CHECK(json_find(lines[0], "usable"));
+}
+
+/* The folder of the sources, from the record of the build; NULL: not built here. */
+static const char *source_folder(void)
+{
+	static char folder[2048];
+	char line[4096];
+	FILE *cache;
+
+	snprintf(folder, sizeof folder, "%s", tool);
+	for (int i = 0; i < 2; i++)
+		*strrchr(folder, '/') = '\0';
+	strcat(folder, "/CMakeCache.txt");
+	cache = fopen(folder, "r");
+	folder[0] = '\0';
+	while (cache && fgets(line, sizeof line, cache))
+		sscanf(line, "CMAKE_HOME_DIRECTORY:INTERNAL=%2047[^\n]", folder);
+	if (cache)
+		fclose(cache);
+	return folder[0] ? folder : NULL;
+}
+
+static bool mentions(const char *path, const char *word)
+{
+	static char text[1 << 17];
+	FILE *file = fopen(path, "r");
+	size_t n;
+
+	CHECK(file);
+	n = fread(text, 1, sizeof text - 1, file);
+	text[n] = '\0';
+	fclose(file);
+	return strstr(text, word) != NULL;
+}
+
+/* in the sources: each scenario has a warm-up, and none prints. */
+TEST(each_scenario_warms_up_and_none_prints)
+{
+	static const char *const printing[] = { "printf(", "puts(", "putchar(", "fwrite(" };
+	char path[4096];
+	struct dirent *entry;
+	DIR *bench;
+	int scenarios = 0;
+
+	if (!find_tool() || !source_folder()) {
+		printf("skipped: no record of the build\n");
+		return;
+	}
+	snprintf(path, sizeof path, "%s/bench", source_folder());
+	bench = opendir(path);
+	CHECK(bench);
+	while ((entry = readdir(bench)) != NULL) {
+		if (strncmp(entry->d_name, "scenario_", 9) != 0)
+			continue;
+		snprintf(path, sizeof path, "%s/bench/%s", source_folder(), entry->d_name);
+		scenarios++;
+		/* It is named so, or is a tenth of the run, made and thrown away before it. */
+		if (!mentions(path, "warm") && !mentions(path, "WARM") && !mentions(path, "->n / 10 + 1"))
+			test_fail(__FILE__, __LINE__, "%s has no warm-up", entry->d_name);
+		for (size_t i = 0; i < sizeof printing / sizeof *printing; i++)
+			CHECK(!mentions(path, printing[i]));
+	}
+	closedir(bench);
+	CHECK(scenarios >= 10);
+}
+
+/* R-192: nothing is needed but the C library: no other shared object is in this very process, nor asked for by the
+ * tool.                                                                                                            */
+TEST(tests_and_tool_need_no_third_party_library)
+{
+	static const char *const known[] = { "/ld-linux",   "/libc.",    "/libc-",   "/libm.",   "/libm-",
+		                             "/libpthread", "/libgcc_s", "/libasan", "/libtsan", "/libubsan",
+		                             "/libstdc++",  "/libdl",    "/librt",   "/ld-",     "/libresolv" };
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[4096];
+
+	CHECK(maps);
+	while (fgets(line, sizeof line, maps)) {
+		bool fine = !strstr(line, ".so");
+
+		for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+			fine |= strstr(line, known[i]) != NULL;
+		if (!fine)
+			test_fail(__FILE__, __LINE__, "what is this? %s", line);
+	}
+	fclose(maps);
+}
