@@ -42,8 +42,8 @@ bool hive__compute_beat(struct worker *w, int64_t *ret_wait_ns)
 		run_one(w, task);
 		return true;
 	}
-	if (load_acquire(&hive->state) >= HIVE_DRAINING)
-		return false;
+	if (load_acquire(&hive->state) >= HIVE_DRAINING) /* the hint said empty; what was accepted has to run */
+		return !pool_is_empty(&hive->compute_pool);
 	if (!ret_wait_ns) {
 		sleep_in_parker(w);
 	} else if (hive__fall_asleep(w)) {

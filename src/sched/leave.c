@@ -16,12 +16,14 @@ void hive__drop(struct hive *hive, struct hive_task task)
 	lock_release(&hive->drop_lock);
 }
 
+/* Asks the lanes themselves: a poster may have put its task and not yet told the takers (pool.h, P1). */
 void hive__drop_pool(struct hive *hive, struct pool *pool)
 {
 	struct hive_task task;
 
-	while (pool_take_many(pool, 0, &task, 1) > 0)
-		hive__drop(hive, task);
+	while (!pool_is_empty(pool))
+		if (pool_take_many(pool, 0, &task, 1) > 0)
+			hive__drop(hive, task);
 }
 
 static void drop_mail(struct worker *w)

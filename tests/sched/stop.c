@@ -132,6 +132,37 @@ static void stop_now_from_inside(void *hive)
 	CHECK_ERR(hive_stop(hive, HIVE_DRAIN, HIVE_NOWAIT), -EALREADY);
 }
 
+/* What a poster has done when it is interrupted halfway: the task lies in its lane, the takers have not been told. */
+static void post_halfway(struct pool *pool, int number)
+{
+	struct hive_task task = { fake_note, n(number) };
+
+	CHECK_OK(lane_give(&pool->lanes[1], &task, 1, true, &pool->store));
+	or_seq(&pool->used, 1u << 1);
+}
+
+/* such a task was accepted. Drained it runs, else it is dropped; it is never forgotten. */
+TEST(a_post_interrupted_halfway_is_not_forgotten)
+{
+	for (int mode = 0; mode < 2; mode++) {
+		struct fake f = { 0 };
+		struct hive_report report;
+
+		fake_create(&f, (struct hive_options){ .io_workers = 1, .compute_workers = 1 });
+		fake_start(&f);
+		fake_settle(&f);
+		fake_log_clear();
+		post_halfway(&f.hive->pool, 1);
+		post_halfway(&f.hive->compute_pool, 2);
+		CHECK_OK(hive_stop(f.hive, mode ? HIVE_NOW : HIVE_DRAIN, HIVE_FOREVER));
+		report = report_of(&f);
+		CHECK_EQ(report.posted, 2);
+		CHECK_EQ(report.ran, mode ? 0 : 2);
+		CHECK_EQ(report.dropped, mode ? 2 : 0);
+		fake_destroy(&f);
+	}
+}
+
 /* from inside a task: this one is finished, the next one of the same step does not begin. */
 TEST(a_task_that_stops_the_hive_now_is_the_last)
 {
