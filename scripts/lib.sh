@@ -50,6 +50,10 @@ run_counted() {
 	return $status
 }
 
+# figure NAME TEXT: what a stage has measured ("model scenarios" "42"). Printed at the end of the run.
+figures=()
+figure() { figures+=("$(printf '%-36s %s' "$1" "$2")"); }
+
 # run_stages NAME...: each is a function stage_NAME.
 run_stages() {
 	local stage start status=0 summary=() before
@@ -66,6 +70,7 @@ run_stages() {
 	done
 	echo
 	printf '%s\n' "${summary[@]}"
+	[ ${#figures[@]} -eq 0 ] || printf '%s\n' '' "${figures[@]}"
 	[ $status -eq 0 ] || [ $failed -gt 0 ] || failed=1 # a stage that broke without a test, a build for example
 	echo "$passed passed, $failed failed"
 	exit $status
