@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 /* The only door to atomics. Shared fields are declared ATOMIC(T) and touched through these verbs, so that the
- * same headers run as C11, under a model checker (HIVE_MODEL: tests/model supplies the verbs) and under mutation.
+ * same headers run as C11, under a model checker (HIVE_MODEL: tests/model supplies the verbs), under mutation, and in
+ * the explorer (HIVE_EXPLORE: before each access another virtual thread may get its turn, see tests/explore).
  *
  * Sleep and wake need store-load order. ThreadSanitizer does not understand fences, so there are none here: both
  * sides use seq_cst read-modify-writes or loads on the variables themselves.                                      */
@@ -19,37 +20,45 @@
 
 #define ATOMIC(T) _Atomic(T)
 
-#define load_relaxed(p) atomic_load_explicit((p), memory_order_relaxed)
-#define load_acquire(p) atomic_load_explicit((p), memory_order_acquire)
-#define load_seq(p) atomic_load_explicit((p), memory_order_seq_cst)
+#if defined(HIVE_EXPLORE)
+void hive__explore_point(const char *file, int line);
+void hive__explore_pause(void);
+#define AT(p) (hive__explore_point(__FILE__, __LINE__), (p))
+#else
+#define AT(p) (p)
+#endif
 
-#define store_relaxed(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
-#define store_release(p, v) atomic_store_explicit((p), (v), memory_order_release)
-#define store_seq(p, v) atomic_store_explicit((p), (v), memory_order_seq_cst)
+#define load_relaxed(p) atomic_load_explicit(AT(p), memory_order_relaxed)
+#define load_acquire(p) atomic_load_explicit(AT(p), memory_order_acquire)
+#define load_seq(p) atomic_load_explicit(AT(p), memory_order_seq_cst)
 
-#define exchange_acquire(p, v) atomic_exchange_explicit((p), (v), memory_order_acquire)
-#define exchange_release(p, v) atomic_exchange_explicit((p), (v), memory_order_release)
-#define exchange_seq(p, v) atomic_exchange_explicit((p), (v), memory_order_seq_cst)
+#define store_relaxed(p, v) atomic_store_explicit(AT(p), (v), memory_order_relaxed)
+#define store_release(p, v) atomic_store_explicit(AT(p), (v), memory_order_release)
+#define store_seq(p, v) atomic_store_explicit(AT(p), (v), memory_order_seq_cst)
 
-#define add_relaxed(p, v) atomic_fetch_add_explicit((p), (v), memory_order_relaxed)
-#define add_release(p, v) atomic_fetch_add_explicit((p), (v), memory_order_release)
-#define add_seq(p, v) atomic_fetch_add_explicit((p), (v), memory_order_seq_cst)
-#define sub_relaxed(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_relaxed)
-#define sub_seq(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_seq_cst)
-#define or_seq(p, v) atomic_fetch_or_explicit((p), (v), memory_order_seq_cst)
-#define and_seq(p, v) atomic_fetch_and_explicit((p), (v), memory_order_seq_cst)
+#define exchange_acquire(p, v) atomic_exchange_explicit(AT(p), (v), memory_order_acquire)
+#define exchange_release(p, v) atomic_exchange_explicit(AT(p), (v), memory_order_release)
+#define exchange_seq(p, v) atomic_exchange_explicit(AT(p), (v), memory_order_seq_cst)
+
+#define add_relaxed(p, v) atomic_fetch_add_explicit(AT(p), (v), memory_order_relaxed)
+#define add_release(p, v) atomic_fetch_add_explicit(AT(p), (v), memory_order_release)
+#define add_seq(p, v) atomic_fetch_add_explicit(AT(p), (v), memory_order_seq_cst)
+#define sub_relaxed(p, v) atomic_fetch_sub_explicit(AT(p), (v), memory_order_relaxed)
+#define sub_seq(p, v) atomic_fetch_sub_explicit(AT(p), (v), memory_order_seq_cst)
+#define or_seq(p, v) atomic_fetch_or_explicit(AT(p), (v), memory_order_seq_cst)
+#define and_seq(p, v) atomic_fetch_and_explicit(AT(p), (v), memory_order_seq_cst)
 
 /* Compare and swap; on failure *expected holds what was found. Failure is relaxed unless the name says otherwise. */
 #define cas_relaxed(p, expected, v) \
-	atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_relaxed, memory_order_relaxed)
+	atomic_compare_exchange_strong_explicit(AT(p), (expected), (v), memory_order_relaxed, memory_order_relaxed)
 #define cas_acquire(p, expected, v) \
-	atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_acquire, memory_order_relaxed)
+	atomic_compare_exchange_strong_explicit(AT(p), (expected), (v), memory_order_acquire, memory_order_relaxed)
 #define cas_release(p, expected, v) \
-	atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_release, memory_order_relaxed)
+	atomic_compare_exchange_strong_explicit(AT(p), (expected), (v), memory_order_release, memory_order_relaxed)
 #define cas_acq_rel(p, expected, v) \
-	atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_acq_rel, memory_order_acquire)
+	atomic_compare_exchange_strong_explicit(AT(p), (expected), (v), memory_order_acq_rel, memory_order_acquire)
 #define cas_seq(p, expected, v) \
-	atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_seq_cst, memory_order_seq_cst)
+	atomic_compare_exchange_strong_explicit(AT(p), (expected), (v), memory_order_seq_cst, memory_order_seq_cst)
 #endif
 
 /* Counters with one writer and many readers: no read-modify-write needed. Owner thread only. */
@@ -59,7 +68,9 @@
 
 static inline void cpu_pause(void)
 {
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(HIVE_EXPLORE)
+	hive__explore_pause();
+#elif defined(__x86_64__) || defined(__i386__)
 	__builtin_ia32_pause();
 #elif defined(__aarch64__)
 	__asm__ volatile("yield");

@@ -16,7 +16,10 @@ struct lock {
 	ATOMIC(uint32_t) state;
 };
 
-enum { LOCK_FREE = 0, LOCK_HELD = 1, LOCK_CONTENDED = 2, LOCK_SPINS = 100 };
+#if !defined(LOCK_SPINS)
+#define LOCK_SPINS 100 /* the explorer spins once */
+#endif
+enum { LOCK_FREE = 0, LOCK_HELD = 1, LOCK_CONTENDED = 2 };
 
 static inline void lock_init(struct lock *l)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/fault.h"
 
 void *hive__memory_system(void *arg, void *old, size_t bytes)
 {
@@ -22,7 +23,7 @@ void *hive__memory_new(const struct memory *memory, size_t bytes)
 {
 	char *raw, *block;
 
-	if (bytes > SIZE_MAX / 2)
+	if (bytes > SIZE_MAX / 2 || HIVE_FAULT("allocation"))
 		return NULL;
 	raw = (char *)memory->allocate(memory->arg, NULL, bytes + CACHE_LINE + sizeof(void *));
 	if (!raw)

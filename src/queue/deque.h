@@ -11,7 +11,12 @@
  * sides must not see the old value of the other: the lowering is a seq_cst exchange and all these loads are seq_cst, so
  * in their one total order at least one of the two notices; the compare-and-swap on top decides. push() is a seq_cst
  * exchange as well, because the caller looks for sleepers next (see idle.h).                                          */
+#include "base/fault.h"
 #include "queue/slot.h"
+
+#if !defined(DEQUE_START)
+#define DEQUE_START 0 /* where the indices of a new worker begin; the explorer starts near the wrap */
+#endif
 
 #if defined(HIVE_LOCKED_QUEUES)
 #include "queue/deque_locked.h"
@@ -59,6 +64,8 @@ static inline uint64_t deque_size(struct deque *d)
 static inline uint64_t deque_room(struct deque *d)
 {
 	d->top_seen = load_acquire(&d->top); /* DEQUE-1 (pairs with DEQUE-4) */
+	if (HIVE_FAULT("local queue full"))
+		return 0;
 	return d->capacity - (load_relaxed(&d->bottom) - d->top_seen);
 }
 

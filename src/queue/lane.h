@@ -14,6 +14,7 @@
  * A taker copies first and claims afterwards (see slot.h). A post moves tail by a seq_cst compare-and-swap, because the poster
  * looks for sleepers next (see idle.h), and because it must fail when the lane was closed meanwhile: a closed lane accepts
  * nothing, not even from a poster who looked a moment before.                                                            */
+#include "base/fault.h"
 #include "base/lock.h"
 #include "queue/chunks.h"
 #include "queue/slot.h"
@@ -89,7 +90,8 @@ static inline bool lane_has_room(struct lane *l, size_t n)
 {
 	uint64_t tail = load_relaxed(&l->tail), head;
 
-	if (load_acquire(&l->listed) > 0 || !load_relaxed(&l->ring)) /* LANE-12 (pairs with LANE-11) */
+	/* LANE-12 (pairs with LANE-11) */
+	if (load_acquire(&l->listed) > 0 || !load_relaxed(&l->ring) || HIVE_FAULT("lane full"))
 		return false;
 	if (LANE_CAPACITY - lane_distance(load_relaxed(&l->head_seen), tail) >= n)
 		return true;
@@ -169,9 +171,11 @@ static inline size_t lane_take_listed(struct lane *l, struct hive_task *ret_task
 {
 	struct chunk *empty = NULL;
 	size_t n = 0;
+	uint64_t head;
 
 	lock_acquire(&l->lock);
-	if (lane_distance(load_seq(&l->head), load_seq(&l->tail)) == 0)
+	head = load_seq(&l->head);
+	if (lane_distance(head, load_seq(&l->tail)) == 0)
 		while (n < max && l->list.count > 0)
 			ret_tasks[n++] = chunks_take(&l->list, &empty);
 	if (n > 0)
