@@ -155,9 +155,12 @@ void hive__thread_restore_signals(const sigset_t *mask)
 
 int64_t hive__thread_timer_slack(int64_t slack_ns)
 {
-	int64_t old = prctl(PR_GET_TIMERSLACK);
+	int saved = errno;
+	int64_t old = prctl(PR_GET_TIMERSLACK); /* an int: not to be had if it is larger */
 
-	prctl(PR_SET_TIMERSLACK, (unsigned long)slack_ns);
+	if (old > 0 && slack_ns > 0)
+		prctl(PR_SET_TIMERSLACK, (unsigned long)slack_ns);
+	errno = saved;
 	return old;
 }
 

@@ -28,7 +28,8 @@ void hive__thread_block_signals(void);
 /* The mask of this thread, and setting it again, there or on another one. */
 void hive__thread_save_signals(sigset_t *ret_mask);
 void hive__thread_restore_signals(const sigset_t *mask);
-/* The kernel may delay time-outs by this much; returns what it was. */
+/* The kernel may delay time-outs by this much; returns what it was. Where that cannot be known (it is not positive), nothing is
+ * changed, and giving it back changes nothing.                                                                             */
 int64_t hive__thread_timer_slack(int64_t slack_ns);
 extern __thread uint64_t hive__thread_own_number __attribute__((tls_model("initial-exec"))); /* 0: none yet */
 uint64_t hive__thread_give_number(void);

@@ -94,7 +94,8 @@ static int wait_for_events(struct epoll_core *c, int64_t timeout_ns)
 	if (timeout_ns == 0 || timeout_ns == HIVE_FOREVER || c->coarse)
 		return wait_coarse(c, timeout_ns);
 	n = epoll_pwait2(c->epoll_fd, c->batch, BATCH, &limit, NULL);
-	if (n < 0 && errno == ENOSYS) {
+	if (n < 0 &&
+	    errno != EINTR) { /* ENOSYS, or a sandbox that has never heard of it: let the old call say what is wrong */
 		c->coarse = true;
 		return wait_coarse(c, timeout_ns);
 	}

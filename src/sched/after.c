@@ -88,6 +88,8 @@ int hive__send_delayed(struct hive *hive, struct delayed *d)
 
 static int refuse(struct delayed *d, int error)
 {
+	if (error == -ESHUTDOWN)
+		hive__refuse(d->parcel.home->hive, 1);
 	store_relaxed(&d->ticket, delayed_generation(d) * TICKET_STATES);
 	hive__parcel_free(&d->parcel);
 	return error;

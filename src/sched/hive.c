@@ -8,12 +8,6 @@
 #include "base/thread.h"
 #include "sched/internal.h"
 
-static int64_t system_now(void *arg)
-{
-	(void)arg;
-	return hive__clock_now();
-}
-
 static int system_thread_start(void *arg, hive_fn *main, void *main_arg, uint64_t *ret_thread)
 {
 	(void)arg;
@@ -52,7 +46,8 @@ static int check_options(const struct hive_options *o)
 	if (o->preset != HIVE_PRESET_DEFAULT && o->preset != HIVE_PRESET_ROPHIVE)
 		return -EINVAL;
 	if (host && (!is_zero(host->reserved, sizeof host->reserved) || !host->thread_start != !host->thread_join ||
-	             !host->step_start != !host->step_wait || !host->step_start != !host->step_stop))
+	             !host->step_start != !host->step_wait || !host->step_start != !host->step_stop ||
+	             !hive__core_is_complete(host->core)))
 		return -EINVAL;
 	if (o->reserve_tasks > SLAB_ITEMS_MAX)
 		return -EINVAL;
@@ -74,8 +69,6 @@ static void fill_host(struct hive *hive, const struct hive_host *host)
 		hive->host = *host;
 	hive->exact_clock = hive->host.now != NULL;
 	hive->stepped = hive->host.step_start != NULL;
-	if (!hive->host.now)
-		hive->host.now = system_now;
 	if (!hive->host.allocate)
 		hive->host.allocate = hive__memory_system;
 	if (!hive->host.thread_start) {

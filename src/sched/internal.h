@@ -134,10 +134,11 @@ struct worker {
 	struct parcel farewell;     /* O until pushed, then of the adopter */
 };
 
-/* hive.state; only ever grows, but STARTING may fall back to CREATED. */
+/* hive.state; only ever grows, but a start that fails falls back to CREATED. */
 enum hive_state {
 	HIVE_CREATED,
 	HIVE_STARTING,
+	HIVE_UNDOING, /* the start has failed: threads that were made end again */
 	HIVE_RUNNING,
 	HIVE_DRAINING, /* hive_stop(HIVE_DRAIN) */
 	HIVE_LEAVING,  /* hive_stop(HIVE_NOW), or the deadline passed */
@@ -220,6 +221,7 @@ int64_t hive__now(const struct hive *hive);
 void hive__warn(const struct hive *hive, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* setup.c */
+bool hive__core_is_complete(const struct hive_core_ops *core);
 int hive__setup_check(const struct hive_worker_options *options);
 int hive__setup_fill(struct hive *hive, struct worker *w, const struct hive_worker_options *options);
 
@@ -289,6 +291,7 @@ bool hive__run_first_timer(struct worker *w, int64_t now_ns);
 int64_t hive__next_due(const struct worker *w);
 void hive__place_delayed(struct worker *w, struct delayed *d);
 bool hive__run_first_unplaced(struct worker *w, int64_t now_ns);
+void hive__move_timers(struct hive_timer *chain, struct worker *to, bool moving);
 void hive__adopt_timers(struct worker *w, struct hive_timer *chain);
 void hive__unhook_timers(struct worker *w, struct hive_timer **ret_timers, struct letter **ret_delayed);
 void hive__fire_delayed(struct hive_timer *timer);
@@ -329,7 +332,13 @@ static inline bool hive__is_halted(const struct worker *w)
 }
 
 /* leave.c: the end of a worker, of the hive */
-bool hive__should_leave(struct worker *w);
+enum parting {
+	PARTING_NONE,  /* nobody wants it to leave */
+	PARTING_BUSY,  /* it has to leave, and there is work to do before */
+	PARTING_WAIT,  /* it has to leave, and will be woken when it may */
+	PARTING_LEAVE, /* now */
+};
+enum parting hive__parting(struct worker *w);
 void hive__hand_over(struct worker *w);
 void hive__hand_over_unstarted(struct worker *w);
 void hive__drop(struct hive *hive, struct hive_task task);
@@ -343,7 +352,7 @@ void hive__stop_unstarted(struct hive *hive);
 void hive__join_main(struct hive *hive);
 
 /* post.c */
-int hive__refuse(struct hive *hive);
+int hive__refuse(struct hive *hive, uint64_t tasks);
 int hive__own_door(hive_fn *fn, struct worker **ret_worker);
 /* What every door asks first. The answer may be old when the task arrives; the queues themselves are closed when the hive
  * stops, so a task is either refused or accounted for.                                                                  */
@@ -353,7 +362,7 @@ static inline int hive__door(struct hive *hive, hive_fn *fn)
 		return -EINVAL;
 	if (forkmark_is_child(hive->mark))
 		return -EOWNERDEAD;
-	return load_acquire(&hive->state) >= HIVE_DRAINING ? hive__refuse(hive) : 0; /* STOP-1 (pairs with STOP-2) */
+	return load_acquire(&hive->state) >= HIVE_DRAINING ? hive__refuse(hive, 1) : 0; /* STOP-1 (pairs with STOP-2) */
 }
 
 void hive__run_then(void *arg);

@@ -87,39 +87,44 @@ static void hurry_if_late(struct hive *hive)
 	lock_release(&hive->registry_lock);
 }
 
-/* Nothing left to do here, and nothing to wait for. Answers of compute tasks that nobody can run will not come. */
-static bool is_quiet(struct worker *w)
+/* Draining. WAIT only for what will wake it: the last answer, or, for the main worker, the last of the others to leave.
+ * Answers of compute tasks that nobody can run will not come.                                                            */
+static enum parting parting_while_draining(struct worker *w, bool is_last)
 {
 	struct hive *hive = w->hive;
 
 	if (hive__own_work(w) || !pool_is_empty(&hive->pool))
-		return false;
+		return PARTING_BUSY;
 	if (load_seq(&hive->replies) > 0 && load_seq(&hive->compute_alive) == 0)
 		hive__drop_pool(hive, &hive->compute_pool);
-	return load_seq(&hive->replies) == 0 && !hive__own_work(w);
+	if (load_seq(&hive->replies) > 0)
+		return PARTING_WAIT;
+	if (hive__own_work(w))
+		return PARTING_BUSY;
+	return is_last ? PARTING_LEAVE : PARTING_WAIT;
 }
 
-/* IO workers, after each beat and before each sleep. The main worker is the last to leave. */
-bool hive__should_leave(struct worker *w)
+/* IO workers, after each beat and before each sleep; compute workers before each sleep. The main worker is the last to leave,
+ * and it looks who is left before it looks at what they left.                                                              */
+enum parting hive__parting(struct worker *w)
 {
 	struct hive *hive = w->hive;
+	bool is_last;
 
 	if (load_acquire(&hive->state) < HIVE_DRAINING)
-		return load_acquire(&w->leave);
+		return load_acquire(&w->leave) ? PARTING_LEAVE : PARTING_NONE;
 	if (w->kind == HIVE_WORKER_COMPUTE)
-		return true;
+		return PARTING_LEAVE;
 	hive__silence(w);
-	if (load_relaxed(&hive->state) == HIVE_DRAINING) {
+	is_last = w != load_relaxed(&hive->main) || load_acquire(&hive->alive) == 1;
+	if (load_relaxed(&hive->state) == HIVE_DRAINING)
 		hurry_if_late(hive);
-		if (load_relaxed(&hive->state) == HIVE_DRAINING && !is_quiet(w))
-			return false;
-	}
-	if (hive__is_halted(
-		    w)) { /* at once, and not when it leaves: it must be able to sleep until the others have left */
-		hive__drop_queues(w);
-		hive__drop_pool(hive, &hive->pool);
-	}
-	return w != load_relaxed(&hive->main) || load_acquire(&hive->alive) == 1;
+	if (load_relaxed(&hive->state) == HIVE_DRAINING)
+		return parting_while_draining(w, is_last);
+	/* At once, and not when it leaves: it must be able to sleep until the others have left. */
+	hive__drop_queues(w);
+	hive__drop_pool(hive, &hive->pool);
+	return is_last ? PARTING_LEAVE : PARTING_WAIT;
 }
 
 /* Without memory in the pool the task runs here: it must not be lost. */
@@ -133,16 +138,21 @@ static void give_away(struct worker *w, const struct hive_task *tasks, size_t n)
 		hive__wake_if_needed(hive, &hive->io);
 		return;
 	}
-	for (size_t i = 0; i < n; i++)
-		hive__run_task(w, tasks[i]);
+	for (size_t i = 0; i < n; i++) {
+		if (hive__is_halted(w))
+			hive__drop(hive, tasks[i]);
+		else
+			hive__run_task(w, tasks[i]);
+	}
 }
 
 static void give_local(struct worker *w)
 {
 	struct hive_task task;
 
-	while (deque_steal(&w->local, &task)) /* oldest first */
-		give_away(w, &task, 1);
+	while (deque_size(&w->local) > 0) /* oldest first; a thief may be faster, and then there may be more */
+		if (deque_steal(&w->local, &task))
+			give_away(w, &task, 1);
 }
 
 static void give_outbox(struct worker *w)
@@ -157,24 +167,37 @@ static void give_outbox(struct worker *w)
 }
 
 /* What was posted to this very worker runs here as long as that takes a reasonable time; then anywhere. */
-static void finish_private(struct worker *w)
+static void finish_private(struct worker *w, int *budget)
 {
-	for (int i = 0; w->mail.first; i++) {
+	while (w->mail.first) {
 		struct parcel *p = hive__mail_take(w);
 		struct hive_task task = p->task;
 
 		hive__parcel_free(p);
-		if (i < TUNE_LAST_PRIVATE)
+		if (hive__is_halted(w)) /* a stop came meanwhile, perhaps from one of these */
+			hive__drop(w->hive, task);
+		else if ((*budget)-- > 0)
 			hive__run_task(w, task);
 		else
 			give_away(w, &task, 1);
 	}
 }
 
+/* What runs here may post again, to wherever it likes. */
+static void hand_over_tasks(struct worker *w, int *budget)
+{
+	do {
+		finish_private(w, budget);
+		give_outbox(w);
+		give_local(w);
+	} while (w->mail.first || w->outbox_count > 0 || deque_size(&w->local) > 0);
+}
+
 /* Delayed posts to whoever is lightest; embedded timers, which belong to somebody's code, to the main worker. */
 static void give_timers(struct worker *w)
 {
 	struct hive *hive = w->hive;
+	struct worker *main = load_acquire(&hive->main);
 	struct hive_timer *timers;
 	struct letter *delayed;
 
@@ -196,40 +219,59 @@ static void give_timers(struct worker *w)
 	w->farewell.home = w;
 	w->farewell.task.arg = timers;
 	store_relaxed(&w->adopting, 1u);
-	if (inbox_push(&load_acquire(&hive->main)->inbox, &w->farewell.letter))
-		hive__wake_if_asleep(load_acquire(&hive->main));
-	else
-		store_relaxed(&w->adopting, 0u);
+	hive__move_timers(timers, main, true);
+	if (inbox_push(&main->inbox, &w->farewell.letter)) {
+		hive__wake_if_asleep(main);
+		return;
+	}
+	hive__move_timers(timers, main, false);
+	store_relaxed(&w->adopting, 0u);
 }
 
 /* Detach. The inbox is closed first, so that nothing can arrive behind our back. */
 void hive__hand_over(struct worker *w)
 {
+	int budget = TUNE_LAST_PRIVATE;
 	uint32_t open;
 
 	hive__receive(w, inbox_close(&w->inbox));
-	finish_private(w);
+	hand_over_tasks(w, &budget);
 	hive__call_hook(w, w->setup.on_stop);
-	finish_private(w);
-	give_outbox(w);
-	give_local(w);
+	hand_over_tasks(w, &budget);
 	give_timers(w);
-	finish_private(w);
+	hand_over_tasks(w, &budget);
 	open = hive__stop_sources(w);
 	if (open > 0)
 		hive__warn(w->hive, "worker %s left with %u sources started: they are stopped", w->name, open);
 }
 
-/* Detached before it ever ran: nothing has begun here, so everything may run anywhere. */
+/* On no worker's thread: the task must not run here. Without memory in the pool the main worker gets it as it is. */
+static void give_parcel(struct hive *hive, struct parcel *p)
+{
+	struct worker *main = load_acquire(&hive->main);
+	struct hive_task task = p->task;
+
+	if (pool_give(&hive->pool, hive__thread_number(), task, false) == 0) {
+		hive__parcel_free(p);
+		hive__wake_if_needed(hive, &hive->io);
+		return;
+	}
+	p->target = HIVE_WORKER_NONE;
+	bump(&p->home->stats.posted, (uint64_t)-1); /* it enters the books again where it arrives */
+	if (inbox_push(&main->inbox, &p->letter)) {
+		hive__wake_if_asleep(main);
+		return;
+	}
+	bump(&p->home->stats.posted, 1);
+	hive__parcel_free(p);
+	hive__drop(hive, task);
+}
+
+/* Any thread. It never ran, and it is not going to: nothing has begun here, so everything may run anywhere. */
 void hive__hand_over_unstarted(struct worker *w)
 {
 	hive__receive(w, inbox_close(&w->inbox));
-	while (w->mail.first) {
-		struct parcel *p = hive__mail_take(w);
-		struct hive_task task = p->task;
-
-		hive__parcel_free(p);
-		give_away(w, &task, 1);
-	}
+	while (w->mail.first)
+		give_parcel(w->hive, hive__mail_take(w));
 	give_timers(w);
 }

@@ -3,9 +3,9 @@
 #include "base/thread.h"
 #include "sched/internal.h"
 
-int hive__refuse(struct hive *hive)
+int hive__refuse(struct hive *hive, uint64_t tasks)
 {
-	add_relaxed(&hive->refused, 1u);
+	add_relaxed(&hive->refused, tasks);
 	return -ESHUTDOWN;
 }
 
@@ -37,7 +37,7 @@ static int into_pool(struct hive *hive, struct pool *pool, struct workers *set, 
 	if (r == 0)
 		hive__wake_if_needed(hive, set);
 	else if (r == -ESHUTDOWN)
-		add_relaxed(&hive->refused, n);
+		hive__refuse(hive, n);
 	return r;
 }
 
@@ -48,7 +48,10 @@ static int check_many(struct hive *hive, const struct hive_task *tasks, size_t c
 	for (size_t i = 0; i < count; i++)
 		if (!tasks[i].fn)
 			return -EINVAL;
-	return hive__door(hive, count ? tasks[0].fn : hive__run_then);
+	if (forkmark_is_child(hive->mark))
+		return -EOWNERDEAD;
+	return load_acquire(&hive->state) >= HIVE_DRAINING ? hive__refuse(hive, count)
+	                                                   : 0; /* STOP-1 (pairs with STOP-2) */
 }
 
 int hive_post(struct hive *hive, hive_fn *fn, void *arg)
@@ -136,7 +139,7 @@ int hive_post_to(struct hive *hive, uint32_t worker, hive_fn *fn, void *arg)
 	w = p->home;
 	if (!inbox_push(&w->inbox, &p->letter)) {
 		hive__parcel_free(p);
-		return load_acquire(&hive->state) >= HIVE_DRAINING ? -ESHUTDOWN : -ESRCH;
+		return load_acquire(&hive->state) >= HIVE_DRAINING ? hive__refuse(hive, 1) : -ESRCH;
 	}
 	hive__wake_if_asleep(w);
 	return 0;

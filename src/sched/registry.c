@@ -85,7 +85,7 @@ static int make_queues(struct worker *w, uint64_t capacity)
 	struct slot *slots = (struct slot *)hive__memory_new(&hive->memory, capacity * sizeof *slots);
 	int r;
 
-	deque_init(&w->local, slots, capacity, 0);
+	deque_init(&w->local, slots, capacity, (uint64_t)DEQUE_START);
 	w->scratch = (struct hive_task *)hive__memory_new(&hive->memory, capacity / 2 * sizeof *w->scratch);
 	w->local_capacity = capacity;
 	if (!slots || !w->scratch)
@@ -157,13 +157,19 @@ static void renew(struct worker *w)
 		w->generation = 1;
 }
 
+static bool is_starting(uint32_t state)
+{
+	return state == HIVE_STARTING || state == HIVE_UNDOING;
+}
+
 /* Takes registry_lock when no start is under way: that one counts and launches without it. */
 void hive__lock_settled(struct hive *hive)
 {
 	for (;;) {
 		hive__wait_word(hive, &hive->state, HIVE_STARTING, HIVE_FOREVER);
+		hive__wait_word(hive, &hive->state, HIVE_UNDOING, HIVE_FOREVER);
 		lock_acquire(&hive->registry_lock);
-		if (load_relaxed(&hive->state) != HIVE_STARTING)
+		if (!is_starting(load_relaxed(&hive->state)))
 			return;
 		lock_release(&hive->registry_lock);
 	}
@@ -236,13 +242,14 @@ static int attach_running(struct hive *hive, struct worker *w)
 		add_seq(&hive->compute_alive, 1u);
 	lock_release(&hive->registry_lock);
 	r = hive__launch(w);
+	if (r < 0) /* a late poster to the slot's last owner may have found it open */
+		hive__hand_over_unstarted(w);
 	lock_acquire(&hive->registry_lock);
 	if (r == 0) {
 		w->life = WORKER_RUNNING;
 		set_live(w, true);
 		return 0;
 	}
-	inbox_close(&w->inbox);
 	free_slot(w);
 	if (w->kind == HIVE_WORKER_COMPUTE)
 		sub_seq(&hive->compute_alive, 1u);
@@ -279,7 +286,7 @@ int hive_attach(struct hive *hive, const struct hive_worker_options *options, ui
 /* Under registry_lock. 0: it may go. */
 static int may_detach(struct hive *hive, struct worker *w)
 {
-	if (!w || w->life == WORKER_LEAVING || w->life == WORKER_FREE)
+	if (!w) /* or it leaves already: then it has no id */
 		return -ESRCH;
 	if (load_relaxed(&hive->state) >= HIVE_DRAINING)
 		return -ESHUTDOWN;

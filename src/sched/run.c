@@ -60,12 +60,13 @@ static void unlaunch_set(struct workers *set)
 	}
 }
 
-/* Back to where we were: threads that wait for the start see CREATED and end. */
+/* Back to where we were: threads that wait for the start see that it is called off, and end; others go on waiting for us. */
 static int undo_start(struct hive *hive, int r)
 {
-	set_state(hive, HIVE_CREATED);
+	set_state(hive, HIVE_UNDOING);
 	unlaunch_set(&hive->io);
 	unlaunch_set(&hive->compute);
+	set_state(hive, HIVE_CREATED);
 	return r;
 }
 
@@ -108,13 +109,17 @@ int hive_start(struct hive *hive)
 static int run_main(struct hive *hive, struct worker *main)
 {
 	int64_t slack;
-	int r = main->setup.cpu_count > 0 ? hive__thread_pin(main->setup.cpus, main->setup.cpu_count) : 0;
+	int r = hive__worker_open(main);
 
-	if (r == 0)
-		r = hive__worker_open(main);
 	if (r < 0)
 		return undo_start(hive, r);
 	r = launch_all(hive, main);
+	if (r == 0 &&
+	    main->setup.cpu_count > 0) { /* last: the others' threads inherit what this one has when it makes them */
+		r = hive__thread_pin(main->setup.cpus, main->setup.cpu_count);
+		if (r < 0)
+			undo_start(hive, r);
+	}
 	if (r < 0) {
 		main->core->ops->close(main->core);
 		main->core = NULL;

@@ -18,7 +18,8 @@ static bool at_least(int64_t value, int64_t least, int64_t most)
 	return value >= least && value <= most;
 }
 
-static bool core_is_complete(const struct hive_core_ops *core)
+/* NULL is complete: the default. */
+bool hive__core_is_complete(const struct hive_core_ops *core)
 {
 	return !core || (core->name && core->open && core->close && core->turn && core->wake && core->add &&
 	                 core->modify && core->remove);
@@ -41,7 +42,7 @@ int hive__setup_check(const struct hive_worker_options *o)
 		return -EINVAL;
 	if (o->kind != HIVE_WORKER_IO && o->kind != HIVE_WORKER_COMPUTE)
 		return -EINVAL;
-	if ((o->kind == HIVE_WORKER_COMPUTE && o->core) || !core_is_complete(o->core) || !parameters_are_sane(o))
+	if ((o->kind == HIVE_WORKER_COMPUTE && o->core) || !hive__core_is_complete(o->core) || !parameters_are_sane(o))
 		return -EINVAL;
 	if (!at_least(o->nice, -20, 19) || !at_least(o->realtime, 0, 99) || (o->cpu_count > 0 && !o->cpus) ||
 	    o->cpu_count > UINT16_MAX)

@@ -15,16 +15,18 @@ bool hive__own_work(struct worker *w)
 	return w->mail.first || w->outbox_count > 0 || deque_size(&w->local) > 0 || !inbox_is_empty(&w->inbox);
 }
 
-/* What it could take from the others. */
+/* What it could take from the others: nothing once nothing may begin, or it would wait awake for those that still run. */
 bool hive__work_elsewhere(struct worker *w)
 {
 	struct workers *set = &w->hive->io;
 
+	if (hive__is_halted(w))
+		return false;
 	if (w->kind == HIVE_WORKER_COMPUTE)
 		return !pool_is_empty(&w->hive->compute_pool);
 	if (!pool_is_empty(&w->hive->pool))
 		return true;
-	if (!w->setup.stealing)
+	if (!w->setup.stealing || w->setup.steal_attempts <= 0)
 		return false;
 	for (uint32_t i = 0; i < hive__limit(set); i++) {
 		struct worker *victim = hive__slot(set, i);
@@ -54,16 +56,22 @@ int64_t hive__time_to_wait(struct worker *w)
 	return due > now ? due - now : 0;
 }
 
-/* Announces, looks again. True: it may block now; false: it is up again, with something to do. */
+/* Announces, looks again. True: it may block now; false: it is up again, with something to do. While others search, what they
+ * find is their business; but who has to leave may not wait for that, for nobody would tell it.                            */
 bool hive__fall_asleep(struct worker *w)
 {
 	uint32_t others = idle_announce(&hive__set_of(w)->idle, w->index, w->searching, hive__cpu(w->hive));
+	enum parting parting;
 
 	w->announced = true;
 	w->searching = false;
 	w->found = others == 0 && hive__work_elsewhere(w);
-	if (!w->found && !hive__own_work(w) && !hive__should_leave(w))
-		return true;
+	if (!w->found && !hive__own_work(w)) {
+		parting = hive__parting(w);
+		w->found = parting == PARTING_BUSY;
+		if (parting == PARTING_NONE || parting == PARTING_WAIT)
+			return true;
+	}
 	hive__get_up(w);
 	return false;
 }

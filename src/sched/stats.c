@@ -140,8 +140,8 @@ static int write_all(int fd, const char *text, size_t bytes)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0)
-			return -errno;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
 		text += n;
 		bytes -= (size_t)n;
 	}

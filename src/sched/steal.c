@@ -90,26 +90,32 @@ static bool may_search(struct worker *w)
 	return w->searching;
 }
 
+/* One that is leaving may still have tasks, and be busy with a long one: then they are anybody's. */
+static bool is_worth_a_look(struct workers *set, struct worker *victim)
+{
+	return load_relaxed(&victim->stealable) &&
+	       (hive__is_live(set, victim->index) || deque_size(&victim->local) > 0);
+}
+
 /* Step 6. A few victims, the first drawn at random, the others its neighbours. The oldest stolen task runs at once: were it
  * only queued, two idle workers could take it from each other for ever. True: there was something.                        */
 bool hive__steal_some(struct worker *w)
 {
 	struct workers *set = &w->hive->io;
-	uint32_t live = load_relaxed(&set->count), limit = hive__limit(set), loot = 0, at;
+	uint32_t limit = hive__limit(set), loot = 0, at;
 	int32_t attempts = w->setup.steal_attempts;
 	struct hive_task first;
 
-	if (attempts <= 0 || live < 2 || !may_search(w))
+	if (hive__is_halted(w) || attempts <= 0 || limit < 2 || !may_search(w))
 		return false;
 	at = rng_below(hive__random(w->hive), limit);
 	for (uint32_t seen = 0; seen < limit && attempts > 0 && loot == 0; seen++, at = (at + 1) % limit) {
 		struct worker *victim = hive__slot(set, at);
 
-		if (victim == w || !hive__is_live(set, at))
+		if (victim == w || !is_worth_a_look(set, victim))
 			continue;
 		attempts--;
-		if (load_relaxed(&victim->stealable))
-			loot = rob(w, victim, &first);
+		loot = rob(w, victim, &first);
 	}
 	if (loot == 0)
 		return false;

@@ -88,23 +88,30 @@ void hive__worker_start(struct worker *w)
 	hive__call_hook(w, w->setup.on_start);
 }
 
+/* What an IO worker still has goes to the others while anything may run. The main worker is the last: there are no others. */
+static void end_io(struct worker *w)
+{
+	uint32_t state = load_acquire(&w->hive->state);
+
+	if (state >= HIVE_DRAINING)
+		hive__silence(w);
+	if (state < HIVE_LEAVING && w != load_relaxed(&w->hive->main)) {
+		hive__hand_over(w);
+		return;
+	}
+	hive__call_hook(w, w->setup.on_stop);
+	hive__drop_queues(w);
+}
+
 /* After the last beat. */
 void hive__worker_end(struct worker *w)
 {
-	struct hive *hive = w->hive;
-	bool stopping = load_acquire(&hive->state) >= HIVE_DRAINING;
-
 	hive__get_up(w);
 	hive__end_search(w); /* it may have been claimed for work that it will not do: passed on */
-	if (w->kind == HIVE_WORKER_IO && !stopping) {
-		hive__hand_over(w);
-	} else {
-		if (w->kind == HIVE_WORKER_IO)
-			hive__silence(w);
+	if (w->kind == HIVE_WORKER_IO)
+		end_io(w);
+	else
 		hive__call_hook(w, w->setup.on_stop);
-		if (w->kind == HIVE_WORKER_IO)
-			hive__drop_queues(w);
-	}
 	close_core(w);
 }
 
@@ -119,8 +126,7 @@ static void sign_off(struct worker *w)
 		sub_seq(&hive->compute_alive, 1u);
 	sub_seq(&hive->alive, 1u);
 	store_release(&w->gone, 1u); /* GONE-1 (pairs with GONE-2) */
-	if (main && main != w)
-		hive__kick(main);
+	hive__kick(main);            /* which is another one: it does not sign off */
 	hive__futex_wake(&w->gone, INT32_MAX);
 	lock_release(&hive->registry_lock);
 }
@@ -135,7 +141,7 @@ static void report_open(struct worker *w, int r)
 static bool wait_for_all(struct hive *hive)
 {
 	hive__wait_word(hive, &hive->state, HIVE_STARTING, HIVE_FOREVER);
-	return load_acquire(&hive->state) != HIVE_CREATED;
+	return load_acquire(&hive->state) != HIVE_UNDOING; /* which stays until we have ended */
 }
 
 static void run_loop(struct worker *w)

@@ -2,7 +2,20 @@
 /* Embedded timers, and the step that fires what is due. Owner thread throughout. */
 #include "sched/internal.h"
 
-enum { TIMER_IDLE = 0x71e51d1e, TIMER_ARMED = 0x71e5a23d }; /* magic: anything else was never initialised */
+/* Magic: anything else was never initialised. MOVING: armed, in a letter to the main worker, whose it is already. */
+enum { TIMER_IDLE = 0x71e51d1e, TIMER_ARMED = 0x71e5a23d, TIMER_MOVING = 0x71e53076 };
+
+static bool is_initialised(const struct hive_timer *timer)
+{
+	return timer && (timer->state == TIMER_IDLE || timer->state == TIMER_ARMED || timer->state == TIMER_MOVING);
+}
+
+/* Its new owner asks for it: the letter must be in the inbox. */
+static void end_move(struct worker *w, const struct hive_timer *timer)
+{
+	if (timer->state == TIMER_MOVING)
+		hive__receive(w, inbox_take(&w->inbox));
+}
 
 void hive_timer_init(struct hive_timer *timer, hive_timer_fn *on_fire, void *arg)
 {
@@ -41,17 +54,17 @@ int hive_timer_start(struct hive_timer *timer, int64_t delay_ns, int64_t period_
 	struct worker *w = hive__current();
 	int64_t due_ns;
 
-	if (!timer || (timer->state != TIMER_IDLE && timer->state != TIMER_ARMED) || !timer->on_fire || period_ns < 0 ||
-	    (uint32_t)timer->drift > HIVE_DRIFT_DELAY)
+	if (!is_initialised(timer) || !timer->on_fire || period_ns < 0 || (uint32_t)timer->drift > HIVE_DRIFT_DELAY)
 		return -EINVAL;
 	if (MISUSE(!w || w->kind != HIVE_WORKER_IO, "not on an IO worker"))
 		return -EPERM;
-	if (MISUSE(timer->state == TIMER_ARMED && timer->owner != w, "armed on another worker"))
+	if (MISUSE(timer->state != TIMER_IDLE && timer->owner != w, "armed on another worker"))
 		return -EPERM;
 	if (forkmark_is_child(w->hive->mark))
 		return -EOWNERDEAD;
 	if (load_acquire(&w->hive->state) >= HIVE_DRAINING)
 		return -ESHUTDOWN;
+	end_move(w, timer);
 	due_ns = time_add(hive__now(w->hive), delay_ns > 0 ? delay_ns : 0);
 	if (timer->state == TIMER_IDLE) {
 		int r;
@@ -75,12 +88,15 @@ int hive_timer_stop(struct hive_timer *timer)
 {
 	struct worker *w = hive__current();
 
-	if (!timer || (timer->state != TIMER_IDLE && timer->state != TIMER_ARMED))
+	if (!is_initialised(timer))
 		return -EINVAL;
 	if (timer->state == TIMER_IDLE)
 		return 0;
 	if (MISUSE(timer->owner != w, "not the worker on which it was started"))
 		return -EPERM;
+	end_move(w, timer);
+	if (timer->state == TIMER_IDLE) /* there was no memory to take it over */
+		return 0;
 	if (w->firing == timer)
 		w->firing = NULL;
 	disarm(w, timer);
@@ -151,6 +167,15 @@ bool hive__run_first_timer(struct worker *w, int64_t now_ns)
 		timer->on_fire(timer);
 	}
 	return true;
+}
+
+/* The leaving worker, before it sends the chain, and again with false if nobody takes it. */
+void hive__move_timers(struct hive_timer *chain, struct worker *to, bool moving)
+{
+	for (; chain; chain = (struct hive_timer *)chain->next) {
+		chain->owner = to;
+		chain->state = moving ? TIMER_MOVING : TIMER_IDLE;
+	}
 }
 
 /* A chain of armed timers, linked through next, that a leaving worker handed over. */

@@ -191,7 +191,7 @@ bool hive__beat(struct worker *w)
 {
 	turn_core(w);
 	work(w);
-	return !hive__should_leave(w);
+	return hive__parting(w) != PARTING_LEAVE;
 }
 
 /* The host waits instead of the core: the beat ends announced asleep, so that any later post wakes it. */
@@ -200,7 +200,7 @@ bool hive__beat_stepped(struct worker *w, int64_t *ret_wait_ns)
 	hive__get_up(w);
 	w->core->ops->turn(w->core, 0);
 	work(w);
-	if (hive__should_leave(w))
+	if (hive__parting(w) == PARTING_LEAVE)
 		return false;
 	*ret_wait_ns = time_to_sleep(w);
 	if (*ret_wait_ns > 0) {

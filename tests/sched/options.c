@@ -77,6 +77,7 @@ TEST(hive_options_out_of_range_are_refused)
 	struct hive_worker_options reserved = { .reserved = { 1 } };
 	struct hive_host half = { .thread_start = (int (*)(void *, hive_fn *, void *, uint64_t *))(void *)refuse };
 	struct hive_host newer = { .reserved = { &half } };
+	struct hive_core_ops incomplete = fake_core;
 
 	CHECK_ERR(hive_create(NULL, NULL), -EINVAL);
 	refuse_hive((struct hive_options){ .io_workers = -2 });
@@ -91,6 +92,8 @@ TEST(hive_options_out_of_range_are_refused)
 	refuse_hive((struct hive_options){ .io = &compute });
 	refuse_hive((struct hive_options){ .host = &half });
 	refuse_hive((struct hive_options){ .host = &newer });
+	incomplete.open = NULL;
+	refuse_hive((struct hive_options){ .host = &(struct hive_host){ .core = &incomplete } });
 	refuse_hive((struct hive_options){ .reserve_tasks = SIZE_MAX });
 	for (int i = 0; i < 8; i++) {
 		struct hive_options o = { .io_workers = 1 };

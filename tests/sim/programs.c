@@ -478,7 +478,7 @@ TEST(different_seeds_give_different_runs)
 TEST(the_same_seed_gives_the_same_run_on_whatever_cpus)
 {
 	CHECK_OK(sched_getaffinity(0, sizeof allowed_cpus, &allowed_cpus));
-	for (uint64_t seed = 0; seed < 100; seed++) {
+	for (uint64_t seed = 0; seed < 10; seed++) {
 		uint64_t hash = run_program(&program, seed);
 
 		wanders = true;
