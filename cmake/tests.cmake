@@ -22,7 +22,7 @@ function(rophive_test name label)
 endfunction()
 
 file(GLOB tests RELATIVE ${PROJECT_SOURCE_DIR}/tests CONFIGURE_DEPENDS tests/*/*.c)
-list(FILTER tests EXCLUDE REGEX "^(support|install)/")
+list(FILTER tests EXCLUDE REGEX "^(support|install|explore)/")
 foreach(file ${tests})
 	cmake_path(GET file PARENT_PATH folder)
 	cmake_path(GET file STEM name)
@@ -36,6 +36,18 @@ foreach(file ${tests})
 		set_tests_properties(${name} PROPERTIES PROCESSORS 2) # they fill the machine by themselves
 	endif()
 endforeach()
+
+# The explorer: the whole library once more, with virtual threads in place of the system's and with small queues.
+file(GLOB explorer CONFIGURE_DEPENDS tests/explore/*.c)
+set(explored ${sources} tests/support/invariants.c)
+list(FILTER explored EXCLUDE REGEX "src/base/(futex|thread|clock|cpus)\\.c$")
+add_executable(explore ${explorer} ${explored})
+rophive_flags(explore)
+target_include_directories(explore PRIVATE include src tests tests/explore)
+target_compile_definitions(explore PRIVATE HIVE_EXPLORE=1 LOCK_SPINS=1 LANE_CAPACITY=4 POOL_LANES=4 POOL_PROBES=2 CHUNK_TASKS=4
+	LANE_START=0x7ffffffffffffffe DEQUE_START=0xfffffffffffffffe)
+set_target_properties(explore PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+rophive_test(explore.programs explore explore --seeds 500 --jobs 1)
 
 # Examples are built as a reader would build them: GNU C by default, nothing of ours but the library.
 file(GLOB examples CONFIGURE_DEPENDS examples/*.c)

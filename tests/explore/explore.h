@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+/* The explorer: the whole library on virtual threads of one system thread. Every shared access (base/atomic.h), every fault
+ * point (base/fault.h) and every wait is a decision, made from a seed or from a recorded schedule:
+ *
+ *   stay      the default: the thread that runs goes on; one that waits or yields is followed by the next in line
+ *   switch    another thread is let in here
+ *   fault     the misfortune that this place has a name for happens
+ *
+ * A schedule is the list of decisions that were not the default. The same program, seed and schedule give the same run.    */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rophive/core.h>
+
+enum { THREADS_MAX = 24, DECISIONS_MAX = 1 << 16, FAULT = -1 };
+
+struct decision {
+	uint32_t step;
+	int32_t what; /* a thread to switch to, or FAULT */
+};
+
+struct schedule {
+	uint32_t count;
+	struct decision decisions[DECISIONS_MAX];
+};
+
+enum strategy {
+	RANDOM,  /* at each point, one time in `rate`, another thread */
+	BOUNDED, /* at most `preemptions` switches that nobody needs, at random steps below `length` */
+	REPLAY,  /* what `replay` says, the default elsewhere */
+};
+
+struct plan {
+	enum strategy strategy;
+	uint64_t seed;
+	uint32_t rate;        /* RANDOM */
+	uint32_t preemptions; /* BOUNDED */
+	uint32_t length;      /* BOUNDED  steps that the run is expected to take */
+	uint32_t fault_rate;  /* one time in this many a fault happens; 0: never */
+	const struct schedule *replay;
+};
+
+struct outcome {
+	bool failed;
+	char text[512];
+	uint64_t hash; /* of every point that was passed, and of what the program noted */
+	uint32_t steps, switches, faults;
+};
+
+/* ---- the driver's side ---- */
+
+/* Runs program(arg) as the first virtual thread until all threads have ended. Records what was decided in *ret_schedule. */
+void explore_run(const struct plan *plan, void (*program)(void *arg), void *arg, struct schedule *ret_schedule,
+                 struct outcome *ret_outcome);
+/* Tells decisions as they are made: where the thread was that lost its turn, and who got it. For a replay. */
+extern bool explore_tells;
+/* How often the fault of this name happened in this process; the n-th name, NULL after the last. */
+const char *explore_fault_name(int n, uint64_t *ret_count);
+
+/* ---- the program's side: virtual threads only ---- */
+
+/* A new thread. Its number, by which it can be joined. */
+int explore_spawn(const char *name, hive_fn *main, void *arg);
+void explore_join(int thread);
+/* Waits until everybody else waits, and time would have to move on for anything to happen. */
+void explore_wait_quiet(void);
+/* Looks at the world without letting it go on: no access is a point between these two. */
+void explore_hold(void);
+void explore_go_on(void);
+/* In the middle of something, for this long. */
+void explore_sleep(int64_t ns);
+/* The run ends here, as a failure. */
+_Noreturn void explore_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#define EXPECT(condition)                                                                  \
+	do {                                                                               \
+		if (!(condition))                                                          \
+			explore_fail("%s:%d: EXPECT(%s)", __FILE__, __LINE__, #condition); \
+	} while (0)
+/* Becomes part of the hash. */
+void explore_note(uint64_t number);
+/* A number below n from the run's seed; the schedule has no influence on the first ones that the first thread draws. */
+uint32_t explore_draw(uint32_t n);
+/* Called at every switch with points switched off; a text is a failure. NULL: no check. */
+void explore_check_always(const char *(*check)(void *arg), void *arg);
+/* Memory, core and random numbers from the explorer. `core`: 0 an empty one, 1 the real epoll, 2 the real poll. */
+struct hive_host explore_host(int core);
+/* A descriptor has become ready: workers that wait in their cores look again. */
+void explore_fd_event(void);
+
+/* ---- between the explorer's own files ---- */
+
+bool explore_is_on(void);
+int64_t explore_now(void);
+void explore_jump(int64_t ns);
+/* Waits until somebody wakes `key`, or `timeout_ns` have passed (HIVE_FOREVER: without limit). Not a point itself. */
+void explore_block(const void *key, int64_t timeout_ns);
+void explore_unblock(const void *key, int count);
+void explore_yield(void);
+bool explore_thread_is_done(int thread);
+int explore_self(void);
+void explore_memory_begin(void);
+/* Blocks that were not freed. */
+uint64_t explore_memory_end(void);
+void *explore_allocate(void *arg, void *old, size_t bytes);
+bool hive__explore_fault(const char *name);
