@@ -8,7 +8,7 @@ BUILD := build
 OURS := -DCMAKE_C_COMPILER=gcc -DROPHIVE_WERROR=ON
 
 .DEFAULT_GOAL := build
-.PHONY: build tool demo test test-long bench install format check clean help
+.PHONY: build tool demo test test-long coverage bench install format check clean help
 
 build: ## build library, tool and tests in build/
 	@scripts/setup build
@@ -30,6 +30,10 @@ test: ## rules, then all tests: gcc, clang, sanitizers, locked queues, valgrind
 test-long: ## the stress tests and the simulator for as long as it takes (an hour or two)
 	@scripts/setup test
 	@scripts/test-long
+
+coverage: ## which lines and branches the tests execute: a table, and build/coverage/index.html
+	@scripts/setup test
+	@scripts/coverage
 
 bench: tool ## every bench scenario, one JSON line each
 	@$(BUILD)/bin/hive bench --all

@@ -13,6 +13,7 @@ endif()
 file(GLOB support CONFIGURE_DEPENDS tests/support/*.c)
 add_library(rophive_test_support STATIC ${support})
 rophive_flags(rophive_test_support)
+target_compile_definitions(rophive_test_support PRIVATE $<$<BOOL:${ROPHIVE_COVERAGE}>:TEST_COVERAGE=1>)
 target_include_directories(rophive_test_support PUBLIC tests src)
 target_link_libraries(rophive_test_support PUBLIC rophive_static m)
 

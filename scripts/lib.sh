@@ -54,6 +54,13 @@ run_counted() {
 figures=()
 figure() { figures+=("$(printf '%-36s %s' "$1" "$2")"); }
 
+# Which lines and branches the tests execute; fails below a bar.
+stage_coverage() {
+	run_counted coverage.report scripts/coverage || return 1
+	figure 'coverage lines' "$(sed -n 's/^coverage lines //p' build/coverage.report.log)"
+	figure 'coverage branches' "$(sed -n 's/^coverage branches //p' build/coverage.report.log)"
+}
+
 # run_stages NAME...: each is a function stage_NAME.
 run_stages() {
 	local stage start status=0 summary=() before

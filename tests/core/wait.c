@@ -195,7 +195,7 @@ static int turn_without_calls(struct rig *r)
 			_exit(NO_FILTER);
 		for (int i = 0; i < 1000; i++)
 			r->ops->turn(r->core, 0);
-		_exit(0);
+		syscall(SYS_exit_group, 0); /* not _exit(): in a build that counts coverage that one reads a file */
 	}
 	while (waitpid(child, &status, 0) < 0)
 		CHECK_EQ(errno, EINTR);

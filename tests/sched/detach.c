@@ -213,6 +213,31 @@ TEST(tasks_of_a_worker_detached_before_run_are_done_by_others)
 	fake_destroy(&f);
 }
 
+/* to run its private tasks may take a leaving worker a while, but not for ever: then others help. */
+TEST(a_leaving_worker_with_very_many_private_tasks_gives_the_rest_away)
+{
+	enum { BUDGET = 1, EXTRA = 10 };
+	struct fake f = { 0 };
+	struct hive_worker_options o = { .private_budget = BUDGET };
+	uint32_t id;
+
+	fake_create(&f, (struct hive_options){ .io_workers = 1 });
+	CHECK_OK(hive_attach(f.hive, &o, &id));
+	fake_start(&f);
+	fake_settle(&f);
+	for (int i = 0; i < BUDGET + TUNE_LAST_PRIVATE + EXTRA; i++)
+		CHECK_OK(hive_post_to(f.hive, id, count, NULL));
+	ran = 0;
+	CHECK_ERR(hive_detach(f.hive, id, HIVE_NOWAIT), -EINPROGRESS);
+	CHECK_ERR(fake_step(&f, id), -ESHUTDOWN);
+	CHECK_EQ(ran, BUDGET + TUNE_LAST_PRIVATE);
+	CHECK_EQ(ran_on, id);
+	fake_settle(&f);
+	CHECK_EQ(ran, BUDGET + TUNE_LAST_PRIVATE + EXTRA);
+	CHECK_EQ(ran_on, f.workers[0].id);
+	fake_destroy(&f);
+}
+
 static struct hive_source source;
 
 static void on_ready(struct hive_source *s, uint32_t events)

@@ -273,6 +273,44 @@ static void knock_on_every_door(struct hive *hive, uint32_t worker)
 	CHECK_ERR(hive_destroy(hive), -EOWNERDEAD);
 }
 
+/* A worker's own doors, which know their hive from where they are: tried inside a task that forks. */
+static void knock_as_a_worker(void *arg)
+{
+	struct hive_timer timer;
+	struct hive_source source;
+	int status = -1;
+	pid_t child = fork();
+
+	CHECK(child >= 0);
+	if (child == 0) {
+		hive_timer_init(&timer, look_from_timer, NULL);
+		hive_source_init(&source, HIVE_SOURCE_USER, 1, HIVE_EVENT_IN, (hive_source_fn *)(void *)look, NULL);
+		CHECK_ERR(hive_timer_start(&timer, 0, 0), -EOWNERDEAD);
+		CHECK_ERR(hive_source_start(&source), -EOWNERDEAD);
+		CHECK_ERR(hive_post_self(nothing, NULL), -EOWNERDEAD);
+		CHECK_ERR(hive_post_local(nothing, NULL), -EOWNERDEAD);
+		CHECK_ERR(hive_post_self_after(0, nothing, NULL, NULL), -EOWNERDEAD);
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+	++*(int *)arg;
+}
+
+/* the same for what only a worker may call. */
+TEST(a_worker_that_finds_itself_in_a_child_is_refused_at_its_own_doors)
+{
+	struct fake f = { 0 };
+	int done = 0;
+
+	fake_create(&f, (struct hive_options){ .io_workers = 1 });
+	fake_start(&f);
+	CHECK_OK(hive_post(f.hive, knock_as_a_worker, &done));
+	fake_settle(&f);
+	CHECK_EQ(done, 1);
+	fake_destroy(&f);
+}
+
 static void in_a_child(struct hive *hive, uint32_t worker)
 {
 	int status = -1;

@@ -120,6 +120,47 @@ TEST(the_locked_inbox_loses_and_doubles_nothing)
 	free(letters);
 }
 
+/* What is inside stays, and an inbox that was opened again takes letters again. */
+TEST(locked_queues_refuse_when_full_and_when_closed)
+{
+	static struct slot slots[CAPACITY];
+	static struct deque d;
+	struct letter first, late;
+
+	deque_init(&d, slots, CAPACITY, 0);
+	for (uint64_t i = 0; i < CAPACITY; i++)
+		CHECK(deque_push(&d, task_number(i)));
+	CHECK(!deque_push(&d, task_number(CAPACITY)));
+	CHECK_EQ(deque_size(&d), CAPACITY);
+	inbox_init(&box);
+	CHECK(inbox_push(&box, &first));
+	CHECK(inbox_close(&box) == &first);
+	CHECK(!inbox_push(&box, &late));
+	CHECK(inbox_is_empty(&box));
+	inbox_open(&box);
+	CHECK(inbox_push(&box, &late));
+	CHECK(inbox_take(&box) == &late);
+}
+
+TEST(the_oldest_of_a_locked_deque_come_in_order_and_no_more_than_there_are)
+{
+	static struct slot slots[CAPACITY];
+	static struct deque d;
+	struct hive_task tasks[CAPACITY];
+
+	deque_init(&d, slots, CAPACITY, UINT64_MAX - 2);
+	CHECK_EQ(deque_take_oldest(&d, tasks, CAPACITY), 0);
+	for (uint64_t i = 1; i <= 5; i++)
+		CHECK(deque_push(&d, task_number(i)));
+	CHECK_EQ(deque_take_oldest(&d, tasks, 3), 3);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(tasks[i].arg, i + 1);
+	CHECK_EQ(deque_take_oldest(&d, tasks, CAPACITY), 2);
+	CHECK_EQ(tasks[0].arg, 4);
+	CHECK_EQ(tasks[1].arg, 5);
+	CHECK_EQ(deque_size(&d), 0);
+}
+
 static struct deque contested;
 static _Atomic(int) taken[64];
 static _Atomic(bool) enough;

@@ -26,7 +26,7 @@ TEST(worker_options_out_of_range_are_refused)
 {
 	struct hive *hive = real_create((struct hive_options){ 0 });
 	static const int32_t capacities[] = { -1, 1, 2, 3, 5, 1000, 65537, 131072, INT32_MIN };
-	struct hive_core_ops incomplete = fake_core;
+	static const uint16_t cpus[1];
 
 	for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++)
 		refuse(hive, (struct hive_worker_options){ .local_capacity = capacities[i] });
@@ -47,18 +47,30 @@ TEST(worker_options_out_of_range_are_refused)
 	refuse(hive, (struct hive_worker_options){ .realtime = 100 });
 	refuse(hive, (struct hive_worker_options){ .realtime = -1 });
 	refuse(hive, (struct hive_worker_options){ .cpu_count = 1 });
+	refuse(hive, (struct hive_worker_options){ .cpu_count = UINT16_MAX + 1, .cpus = cpus });
 	for (int i = 0; i < 8; i++) {
 		struct hive_worker_options o = { 0 };
 
 		o.reserved[i] = (uint64_t)1 << (8 * i);
 		refuse(hive, o);
 	}
-	incomplete.wake = NULL;
-	refuse(hive, (struct hive_worker_options){ .core = &incomplete });
-	incomplete = fake_core;
-	incomplete.turn = NULL;
-	refuse(hive, (struct hive_worker_options){ .core = &incomplete });
 	CHECK_ERR(hive_attach(NULL, NULL, NULL), -EINVAL);
+	CHECK_OK(hive_destroy(hive));
+}
+
+/* a core has all of its parts, or no worker takes it. */
+TEST(incomplete_cores_are_refused)
+{
+	struct hive *hive = real_create((struct hive_options){ 0 });
+	struct hive_core_ops core;
+	void *const parts[] = { &core.name, &core.open, &core.close,  &core.turn,
+		                &core.wake, &core.add,  &core.modify, &core.remove };
+
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		core = fake_core;
+		memset(parts[i], 0, sizeof(void *));
+		refuse(hive, (struct hive_worker_options){ .core = &core });
+	}
 	CHECK_OK(hive_destroy(hive));
 }
 
@@ -76,6 +88,10 @@ TEST(hive_options_out_of_range_are_refused)
 	struct hive_worker_options bad = { .local_capacity = 3 }, compute = { .kind = HIVE_WORKER_COMPUTE };
 	struct hive_worker_options reserved = { .reserved = { 1 } };
 	struct hive_host half = { .thread_start = (int (*)(void *, hive_fn *, void *, uint64_t *))(void *)refuse };
+	int (*step_start)(void *, uint32_t, hive_step_fn *,
+	                  void *) = (int (*)(void *, uint32_t, hive_step_fn *, void *))(void *)refuse;
+	struct hive_host no_wait = { .step_start = step_start, .step_stop = (void (*)(void *, void *))(void *)refuse };
+	struct hive_host no_stop = { .step_start = step_start, .step_wait = (int (*)(void *, int64_t))(void *)refuse };
 	struct hive_host newer = { .reserved = { &half } };
 	struct hive_core_ops incomplete = fake_core;
 
@@ -91,6 +107,8 @@ TEST(hive_options_out_of_range_are_refused)
 	refuse_hive((struct hive_options){ .io = &reserved, .io_workers = 1 });
 	refuse_hive((struct hive_options){ .io = &compute });
 	refuse_hive((struct hive_options){ .host = &half });
+	refuse_hive((struct hive_options){ .host = &no_wait });
+	refuse_hive((struct hive_options){ .host = &no_stop });
 	refuse_hive((struct hive_options){ .host = &newer });
 	incomplete.open = NULL;
 	refuse_hive((struct hive_options){ .host = &(struct hive_host){ .core = &incomplete } });

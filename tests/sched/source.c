@@ -351,3 +351,24 @@ TEST(a_failing_turn_is_reported_once_and_the_worker_goes_on)
 	l.w[0]->core = good;
 	lone_close(&l);
 }
+
+/* A core that delivers late reaches nobody. */
+TEST(an_event_of_a_source_that_was_stopped_is_not_delivered)
+{
+	struct lone l = { 0 };
+	struct hive_source source;
+
+	lone_open(&l, 1, (struct hive_worker_options){ 0 });
+	hive_source_init(NULL, HIVE_SOURCE_FD, 5, HIVE_EVENT_IN, count, NULL); /* nothing to prepare: nothing happens */
+	make(&source, 5);
+	lone_become(&l, 0);
+	CHECK_OK(hive_source_start(&source));
+	called = 0;
+	hive_source_deliver(&source, HIVE_EVENT_IN);
+	CHECK_EQ(called, 1);
+	CHECK_EQ(hive_source_stop(&source), 1);
+	hive_source_deliver(&source, HIVE_EVENT_IN);
+	CHECK_EQ(called, 1);
+	CHECK_EQ(load_relaxed(&l.w[0]->stats.events), 1);
+	lone_close(&l);
+}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Counters: exact where they say so, readable at any time from any thread, written in a form that programs can read. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -7,6 +8,7 @@
 #include "support/cores.h"
 #include "support/json.h"
 #include "support/real.h"
+#include "support/ticks.h"
 
 static void nothing(void *arg)
 {
@@ -129,6 +131,8 @@ TEST(reading_stats_of_nobody_is_refused)
 	CHECK_ERR(hive_stats_read(NULL, &s), -EINVAL);
 	CHECK_ERR(hive_stats_read(f.hive, NULL), -EINVAL);
 	CHECK_ERR(hive_worker_stats_read(f.hive, HIVE_WORKER_NONE, &w), -EINVAL);
+	CHECK_ERR(hive_worker_stats_read(f.hive, HIVE_WORKER_MAIN, NULL), -EINVAL);
+	CHECK_ERR(hive_worker_stats_read(NULL, HIVE_WORKER_MAIN, &w), -EINVAL);
 	CHECK_ERR(hive_worker_stats_read(f.hive, 4711 << 11, &w), -ESRCH);
 	CHECK_ERR(hive_stats_write(f.hive, 1, (enum hive_format)7), -EINVAL);
 	CHECK_ERR(hive_stats_write(NULL, 1, HIVE_FORMAT_TEXT), -EINVAL);
@@ -293,4 +297,65 @@ TEST(stats_can_be_read_from_any_thread_while_everything_runs)
 	atomic_store(&over, true);
 	CHECK_EQ(pthread_join(reader, NULL), 0);
 	CHECK_EQ(real_end(hive, HIVE_DRAIN).ran, 20 * 256);
+}
+
+static int full_pipe[2];
+static volatile sig_atomic_t interruptions;
+
+/* The first signal only interrupts, the second makes room. */
+static void interrupt(int signal_number)
+{
+	char bytes[4096];
+	int saved = errno;
+
+	(void)signal_number;
+	if (++interruptions == 2)
+		while (read(full_pipe[0], bytes, sizeof bytes) > 0) {}
+	errno = saved;
+}
+
+/* a signal in the middle of it does no harm. */
+TEST(a_signal_does_not_keep_stats_from_being_written)
+{
+	struct fake f = { 0 };
+	struct ticks ticks;
+	char text[4096] = { 0 };
+	ssize_t n;
+
+	fake_create(&f, (struct hive_options){ .io_workers = 1 });
+	CHECK_OK(pipe2(full_pipe, O_NONBLOCK | O_CLOEXEC));
+	while (write(full_pipe[1], text, sizeof text) > 0) {}
+	CHECK_OK(fcntl(full_pipe[1], F_SETFL, 0)); /* from here on a write waits */
+	interruptions = 0;
+	ticks_start(&ticks, HIVE_MS(2), interrupt);
+	CHECK_OK(hive_stats_write(f.hive, full_pipe[1], HIVE_FORMAT_TEXT));
+	ticks_stop(&ticks);
+	CHECK(interruptions >= 2);
+	n = read(full_pipe[0], text, sizeof text - 1);
+	CHECK(n > 0);
+	CHECK(strncmp(text, "io 1  compute 0", 15) == 0); /* all of it, and once */
+	CHECK(strstr(text, "io-0") && !strstr(strstr(text, "io-0") + 1, "io-0"));
+	close_both(full_pipe);
+	fake_destroy(&f);
+}
+
+/* Without a hook for warnings they go where a person may see them. */
+TEST(a_warning_that_nobody_wants_goes_to_the_standard_error)
+{
+	struct hive *hive = NULL;
+	FILE *file = tmpfile();
+	char text[64] = "";
+	int before = dup(2);
+
+	CHECK(file && before >= 0);
+	CHECK_OK(hive_create(NULL, &hive));
+	CHECK_EQ(dup2(fileno(file), 2), 2);
+	hive__warn(hive, "worker %s: %d", "x", 7);
+	CHECK_EQ(dup2(before, 2), 2);
+	CHECK_OK(close(before));
+	rewind(file);
+	CHECK(fgets(text, sizeof text, file));
+	CHECK_STR(text, "rophive: worker x: 7\n");
+	fclose(file);
+	CHECK_OK(hive_destroy(hive));
 }

@@ -286,3 +286,16 @@ TEST(stealing_goes_on_while_workers_are_attached_and_detached)
 	CHECK_EQ(report.posted, report.ran);
 	CHECK_OK(hive_destroy(hive));
 }
+
+/* The owner found its queue full, and thieves emptied it before it could spill. */
+TEST(a_spill_of_nothing_is_no_error_and_counts_nothing)
+{
+	struct lone l = { 0 };
+
+	lone_open(&l, 1, (struct hive_worker_options){ 0 });
+	lone_become(&l, 0);
+	CHECK_OK(hive__spill(l.w[0]));
+	CHECK_EQ(load_relaxed(&l.w[0]->stats.spilled), 0);
+	CHECK(pool_is_empty(&l.f.hive->pool));
+	lone_close(&l);
+}

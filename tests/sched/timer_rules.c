@@ -262,3 +262,80 @@ TEST(random_starts_moves_and_stops_agree_with_a_table)
 	}
 	lone_close(&l);
 }
+
+/* Others cancel, the owner throws the dead out in one sweep: what lives among them stays, and in order. */
+TEST(a_sweep_of_cancelled_posts_spares_everything_else)
+{
+	enum { POSTS = 200 };
+	struct lone l = { 0 };
+	struct hive_timer early;
+	struct delayed late = { .ticket = TICKET_CANCELLED }; /* a timer in memory that looks like a cancelled post */
+	uint64_t posts[POSTS];
+
+	lone_open(&l, 1, (struct hive_worker_options){ 0 });
+	hive_timer_init(NULL, note, NULL); /* nothing to prepare: nothing happens */
+	hive_timer_init(&early, note, number(1));
+	hive_timer_init(&late.timer, note, number(3));
+	lone_become(&l, 0);
+	CHECK_OK(hive_timer_start(&late.timer, HIVE_MS(30), 0));
+	CHECK_OK(hive_timer_start(&early, HIVE_MS(10), 0));
+	lone_become(&l, LONE_NOBODY);
+	for (int i = 0; i < POSTS; i++)
+		CHECK_OK(hive_post_after(l.f.hive, HIVE_MS(20), fake_note, number(i == 99 ? 2 : 4), &posts[i]));
+	lone_beat(&l, 0);
+	CHECK_EQ(l.w[0]->timers.count, POSTS + 2);
+	for (int i = 0; i < POSTS; i++)
+		if (i != 99)
+			CHECK_OK(hive_post_cancel(l.f.hive, posts[i]));
+	lone_beat(&l, 0);
+	CHECK_EQ(l.w[0]->timers.count, 3);
+	CHECK_EQ(load_relaxed(&l.w[0]->timer_count), 3);
+	fake_log_clear();
+	l.f.now_ns += HIVE_MS(30);
+	lone_beat(&l, 0);
+	CHECK_STR(fake_log(), "1 2 3");
+	lone_close(&l);
+}
+
+/* Ids name one post: those of a place in memory differ for 2^32 uses, and never are 0. */
+TEST(ids_of_delayed_posts_begin_again_after_the_last_one)
+{
+	struct lone l = { 0 };
+	struct delayed *d;
+	uint64_t last, first;
+
+	lone_open(&l, 1, (struct hive_worker_options){ 0 });
+	lone_become(&l, 0);
+	CHECK_OK(hive_post_self_after(HIVE_MS(1), fake_note, number(1), &last));
+	d = (struct delayed *)(void *)slab_at(&l.w[0]->delayed, (uint32_t)last & ((1u << 22) - 1));
+	CHECK_OK(hive_post_cancel(l.f.hive, last));
+	store_relaxed(&d->ticket, (uint64_t)(UINT32_MAX - 1) * TICKET_STATES + TICKET_FREE);
+	CHECK_OK(hive_post_self_after(HIVE_MS(1), fake_note, number(1), &last));
+	CHECK_EQ(last >> 32, UINT32_MAX);
+	CHECK_OK(hive_post_cancel(l.f.hive, last));
+	CHECK_OK(hive_post_self_after(HIVE_MS(1), fake_note, number(2), &first));
+	CHECK_EQ(first >> 32, 1);
+	CHECK_EQ((uint32_t)first, (uint32_t)last); /* the same place */
+	CHECK_ERR(hive_post_cancel(l.f.hive, last), -ESRCH);
+	fake_log_clear();
+	l.f.now_ns += HIVE_MS(1);
+	lone_beat(&l, 0);
+	CHECK_STR(fake_log(), "2");
+	CHECK_ERR(hive_post_cancel(l.f.hive, first), -ESRCH);
+	lone_close(&l);
+}
+
+TEST(an_id_that_was_never_given_cancels_nothing)
+{
+	struct lone l = { 0 };
+	uint64_t post;
+
+	lone_open(&l, 1, (struct hive_worker_options){ 0 });
+	CHECK_OK(hive_post_after(l.f.hive, HIVE_MS(1), fake_note, number(1), &post));
+	CHECK_ERR(hive_post_cancel(l.f.hive, post + SLAB_FIRST), -ESRCH);          /* no such place */
+	CHECK_ERR(hive_post_cancel(l.f.hive, post + 1), -ESRCH);                   /* not in use */
+	CHECK_ERR(hive_post_cancel(l.f.hive, post + ((uint64_t)1 << 22)), -ESRCH); /* no such worker */
+	CHECK_ERR(hive_post_cancel(l.f.hive, post + ((uint64_t)1 << 32)), -ESRCH); /* another use */
+	CHECK_OK(hive_post_cancel(l.f.hive, post));
+	lone_close(&l);
+}

@@ -204,6 +204,7 @@ TEST(controllers_with_similar_names_are_not_the_cpu)
 	CHECK_EQ(hive__cpus_quota(root, "3:cpuset:/a\n"), INT32_MAX);
 	CHECK_EQ(hive__cpus_quota(root, "3:cpuacct:/a\n"), INT32_MAX);
 	CHECK_EQ(hive__cpus_quota(root, "3:name=cpu:/a\n"), INT32_MAX);
+	CHECK_EQ(hive__cpus_quota(root, "3:gpu:/a\n"), INT32_MAX);
 	CHECK_EQ(hive__cpus_quota(root, "3:memory,cpu:/a\n"), 2);
 	end();
 }
@@ -242,6 +243,17 @@ TEST(group_names_may_be_long_and_odd)
 	put(path, "200000 100000\n");
 	snprintf(line, sizeof line, "0::/%0150d/x:y z\n", 7);
 	CHECK_EQ(hive__cpus_quota(root, line), 2);
+	end();
+}
+
+TEST(root_may_be_a_name_without_a_slash)
+{
+	start();
+	put("here/cpu.max", "200000 100000\n");
+	CHECK_OK(chdir(root));
+	CHECK_EQ(hive__cpus_quota("here", "0::/\n"), 2);
+	CHECK_EQ(hive__cpus_quota("nowhere", "0::/\n"), INT32_MAX);
+	CHECK_OK(chdir("/"));
 	end();
 }
 

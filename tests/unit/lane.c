@@ -60,6 +60,18 @@ TEST(empty_lane_gives_nothing_and_has_no_ring)
 	end();
 }
 
+TEST(ring_is_made_once_and_without_it_there_is_no_room)
+{
+	start();
+	CHECK(!lane_has_room(&lane, 1));
+	CHECK_OK(lane_make_ring(&lane, &memory.memory));
+	CHECK(lane_has_room(&lane, LANE_CAPACITY));
+	CHECK(!lane_has_room(&lane, LANE_CAPACITY + 1));
+	CHECK_OK(lane_make_ring(&lane, &memory.memory));
+	CHECK_EQ(atomic_load(&memory.made), 1);
+	end();
+}
+
 TEST(one_task_passes)
 {
 	start();

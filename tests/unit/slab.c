@@ -272,6 +272,17 @@ TEST(no_item_is_ever_held_twice)
 	end();
 }
 
+TEST(slab_that_has_reached_its_limit_grows_no_more)
+{
+	start();
+	store_relaxed(&slab.count, (uint32_t)SLAB_ITEMS_MAX); /* as if all were made and in use */
+	CHECK(!slab_get(&slab));
+	CHECK_ERR(slab_reserve(&slab, (size_t)SLAB_ITEMS_MAX + 1), -ENOMEM);
+	CHECK_EQ(load_relaxed(&slab.count), SLAB_ITEMS_MAX);
+	CHECK_EQ(atomic_load(&memory.made), 0);
+	end();
+}
+
 static void grab(int index, void *arg)
 {
 	struct tally *tally = arg;
