@@ -177,6 +177,7 @@ int hive_create(const struct hive_options *options, struct hive **ret_hive)
 		free_hive(hive);
 		return r;
 	}
+	hive__remember(hive);
 	*ret_hive = hive;
 	return 0;
 }
@@ -197,6 +198,7 @@ int hive_destroy(struct hive *hive)
 	if (state != HIVE_STOPPED || load_acquire(&hive->in_run)) /* RUN-3 (pairs with RUN-1) */
 		return -EBUSY;
 	hive__join_main(hive);
+	hive__forget(hive);
 	free_hive(hive);
 	return 0;
 }

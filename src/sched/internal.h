@@ -20,6 +20,7 @@
 #include "queue/pool.h"
 #include "queue/slab.h"
 #include "sched/parcel.h"
+#include "sched/trail.h"
 #include "sched/tune.h"
 
 #include <rophive/hive.h>
@@ -113,6 +114,8 @@ struct worker {
 	uint32_t same_cpu_wakes;      /* O */
 	uint32_t far_wakes;           /* O  in a row, from other CPUs, on a full machine */
 	struct worker_counters stats; /* S */
+	ATOMIC(hive_fn *) last_task;  /* S  that it began */
+	struct trail trail;           /* S */
 
 	struct deque local; /* owner pushes and pops, others steal */
 
@@ -154,18 +157,19 @@ struct workers {                                         /* of one kind */
 };
 
 struct hive {
-	struct hive_host host;        /* I  complete: no NULL but for what is optional */
-	struct memory memory;         /* I */
-	bool stepped;                 /* I  no threads: the host calls steps */
-	bool exact_clock;             /* I  the clock is the host's own: no gap between timers, no spin */
-	uint32_t cpus;                /* I */
-	enum hive_preset preset;      /* I */
-	size_t reserve_tasks;         /* I */
-	void *hook_arg;               /* I */
-	hive_drop_fn *on_drop;        /* I */
-	hive_warn_fn *on_warn;        /* I */
-	forkmark *mark;               /* I */
-	ATOMIC(struct worker *) main; /* A  first IO worker, once attached */
+	struct hive_host host;             /* I  complete: no NULL but for what is optional */
+	struct memory memory;              /* I */
+	bool stepped;                      /* I  no threads: the host calls steps */
+	bool exact_clock;                  /* I  the clock is the host's own: no gap between timers, no spin */
+	uint32_t cpus;                     /* I */
+	enum hive_preset preset;           /* I */
+	size_t reserve_tasks;              /* I */
+	void *hook_arg;                    /* I */
+	hive_drop_fn *on_drop;             /* I */
+	hive_warn_fn *on_warn;             /* I */
+	forkmark *mark;                    /* I */
+	ATOMIC(struct hive *) next_of_all; /* A  see dump.c */
+	ATOMIC(struct worker *) main;      /* A  first IO worker, once attached */
 
 	alignas(CACHE_LINE) ATOMIC(uint32_t) state; /* A  enum hive_state; a futex */
 
@@ -219,6 +223,16 @@ static inline struct worker *hive__current_in(const struct hive *hive)
 /* hive.c */
 int64_t hive__now(const struct hive *hive);
 void hive__warn(const struct hive *hive, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* dump.c: all hives of the process, from create to destroy */
+void hive__remember(struct hive *hive);
+void hive__forget(struct hive *hive);
+void hive__dump_all(int fd);
+
+static inline void hive__trail(struct worker *w, enum trail_event event, uint64_t many)
+{
+	trail_add(&w->trail, event, many, load_relaxed(&w->stats.beats));
+}
 
 /* setup.c */
 bool hive__core_is_complete(const struct hive_core_ops *core);

@@ -62,6 +62,7 @@ void hive__silence(struct worker *w)
 	if (w->silenced)
 		return;
 	w->silenced = true;
+	hive__trail(w, TRAIL_SILENCED, 0);
 	add_relaxed(&w->hive->open_sources, hive__stop_sources(w));
 	hive__unhook_timers(w, &timers, &delayed);
 	while (delayed) {

@@ -143,6 +143,8 @@ static void receive_one(struct worker *w, struct parcel *p)
 
 void hive__receive(struct worker *w, struct letter *letters)
 {
+	if (letters)
+		hive__trail(w, TRAIL_RECEIVED, 0);
 	while (letters) {
 		struct letter *next = letters->next;
 

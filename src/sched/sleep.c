@@ -69,8 +69,10 @@ bool hive__fall_asleep(struct worker *w)
 	if (!w->found && !hive__own_work(w)) {
 		parting = hive__parting(w);
 		w->found = parting == PARTING_BUSY;
-		if (parting == PARTING_NONE || parting == PARTING_WAIT)
+		if (parting == PARTING_NONE || parting == PARTING_WAIT) {
+			hive__trail(w, TRAIL_SLEEP, 0);
 			return true;
+		}
 	}
 	hive__get_up(w);
 	return false;
@@ -82,10 +84,13 @@ void hive__get_up(struct worker *w)
 	if (!w->announced)
 		return;
 	w->announced = false;
-	if (idle_retract(&hive__set_of(w)->idle, w->index)) {
-		w->claims++;
-		w->searching = true;
+	if (!idle_retract(&hive__set_of(w)->idle, w->index)) {
+		hive__trail(w, TRAIL_UP, 0);
+		return;
 	}
+	hive__trail(w, TRAIL_CLAIMED, 0);
+	w->claims++;
+	w->searching = true;
 }
 
 /* Learns how long posts keep it waiting. Measured to the waker's stamp: measured to the own waking, a short wait would

@@ -123,6 +123,7 @@ void hive_source_deliver(struct hive_source *source, uint32_t events)
 	hive__get_up(w);
 	hive__end_search(w);
 	bump(&w->stats.events, 1);
+	hive__trail(w, TRAIL_EVENT, 0);
 	source->on_ready(source, events);
 }
 

@@ -55,6 +55,7 @@ bool hive__take_from_pool(struct worker *w)
 	learn_from_batch(w, n);
 	if (n == 0)
 		return false;
+	hive__trail(w, TRAIL_TOOK, n);
 	push_reversed(w, batch, n);
 	hive__end_search(w);
 	if (idle_needs_wake(&hive->io.idle) && (n > 1 || !pool_is_empty(&hive->pool))) /* W3 */
@@ -120,6 +121,7 @@ bool hive__steal_some(struct worker *w)
 	if (loot == 0)
 		return false;
 	bump(&w->stats.stolen, loot);
+	hive__trail(w, TRAIL_STOLE, loot);
 	hive__end_search(w);
 	if (loot > 1) /* W3 */
 		hive__wake_if_needed(w->hive, set);
@@ -142,6 +144,7 @@ int hive__spill(struct worker *w)
 		return r;
 	}
 	bump(&w->stats.spilled, n);
+	hive__trail(w, TRAIL_SPILLED, n);
 	hive__wake_if_needed(hive, &hive->io);
 	return 0;
 }
@@ -164,5 +167,6 @@ void hive__flush_outbox(struct worker *w)
 		return;
 	}
 	w->outbox_count = 0;
+	hive__trail(w, TRAIL_FLUSHED, n);
 	hive__wake_if_needed(hive, &hive->io);
 }

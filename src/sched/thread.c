@@ -106,6 +106,7 @@ static void end_io(struct worker *w)
 /* After the last beat. */
 void hive__worker_end(struct worker *w)
 {
+	hive__trail(w, TRAIL_LEAVES, 0);
 	hive__get_up(w);
 	hive__end_search(w); /* it may have been claimed for work that it will not do: passed on */
 	if (w->kind == HIVE_WORKER_IO)

@@ -157,6 +157,7 @@ bool hive__run_first_timer(struct worker *w, int64_t now_ns)
 		return false;
 	hive__end_search(w);
 	bump(&w->stats.timers_fired, 1);
+	hive__trail(w, TRAIL_TIMER, 0);
 	if (hive__timer_is_delayed(timer)) {
 		heap_remove(&w->timers, timer);
 		hive__fire_delayed(timer);

@@ -34,6 +34,7 @@ void hive__run_task(struct worker *w, struct hive_task task)
 {
 	hive__end_search(w);
 	bump(&w->stats.ran, 1);
+	store_relaxed(&w->last_task, task.fn);
 	task.fn(task.arg);
 }
 

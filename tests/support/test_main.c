@@ -14,6 +14,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "sched/internal.h"
+
 #ifndef __has_feature
 #define __has_feature(x) 0
 #endif
@@ -115,6 +117,7 @@ void test_aborts_end(int child, const char *file, int line, const char *text)
 		test_fail(file, line, "CHECK_MISUSE(%s): no abort, wait status 0x%x", text, (unsigned)status);
 }
 
+/* What every hive of this process is doing; then whoever looks at the core dump sees the rest. */
 static void on_alarm(int signal_number)
 {
 	static const char text[] = " hangs: aborting\n";
@@ -123,6 +126,7 @@ static void on_alarm(int signal_number)
 	(void)signal_number;
 	if (write(2, name, strlen(name)) < 0 || write(2, text, sizeof text - 1) < 0)
 		_exit(1);
+	hive__dump_all(2);
 	abort();
 }
 
