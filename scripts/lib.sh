@@ -50,6 +50,14 @@ run_counted() {
 	return $status
 }
 
+# run_conditions short|full: tests/conditions in all builds that it uses.
+run_conditions() {
+	configure . gcc && configure tsan gcc "${tsan_build[@]}" && configure tsan-clang clang "${tsan_build[@]}" &&
+		configure asan gcc "${asan_build[@]}" && run_counted conditions tests/conditions/run "$1" || return 1
+	figure 'hard conditions (build x condition x program)' "$(grep -c '^ok' build/conditions.log), \
+$(grep '^[0-9]* skipped' build/conditions.log)"
+}
+
 # figure NAME TEXT: what a stage has measured ("model scenarios" "42"). Printed at the end of the run.
 figures=()
 figure() { figures+=("$(printf '%-36s %s' "$1" "$2")"); }

@@ -37,7 +37,11 @@ void test_register(struct test *test);
 _Noreturn void test_fail(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* "EINVAL" for -EINVAL, else the number. Valid until the thread's next call. */
 const char *test_error(long long error);
-/* How much slower than a plain build this runs (sanitizers, valgrind): divide counts and multiply patience by it. */
+/* This machine lacks what the test needs (a privilege, a system call): says why in place of "ok". The test then
+ * returns. */
+void test_skip(const char *why);
+/* How much slower than a plain build this runs (sanitizers, valgrind, an emulator): divide counts and multiply patience
+ * by it. */
 int test_slowness(void);
 /* A number from the environment: test_env("ROPHIVE_SIM_SEEDS", 200). */
 long test_env(const char *name, long otherwise);

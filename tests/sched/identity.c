@@ -5,6 +5,7 @@
 
 #include "support/fake.h"
 #include "support/real.h"
+#include "support/wipe.h"
 #include "test.h"
 
 static uint32_t seen;
@@ -328,10 +329,15 @@ static void in_a_child(struct hive *hive, uint32_t worker)
 /* the threads did not come along, so a child of fork() is told by every door; the parent goes on. */
 TEST(a_child_after_fork_is_refused_at_every_door)
 {
-	struct hive *hive = real_create((struct hive_options){ .io_workers = 2, .compute_workers = 1 });
+	struct hive *hive;
 	struct gate done;
 	uint32_t ids[2];
 
+	if (!kernel_wipes_pages()) {
+		test_skip(NO_WIPING);
+		return;
+	}
+	hive = real_create((struct hive_options){ .io_workers = 2, .compute_workers = 1 });
 	gate_init(&done);
 	hive_workers(hive, ids, 2);
 	in_a_child(hive, ids[1]);

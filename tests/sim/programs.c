@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Random programs in the simulator, with a ledger: whatever was accepted ran once, was cancelled, or was dropped.
  *   ROPHIVE_SIM_SEEDS=n   how many programs (2000)
- *   ROPHIVE_SIM_SEED=n    only this one: a failure prints its number                                            */
+ *   ROPHIVE_SIM_SEED=n    only this one: a failure prints its number
+ *   ROPHIVE_SIM_HASHES=n  how many hashes are printed (1): tests/arch/hashes compares those of all builds       */
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -62,6 +63,7 @@ static void tell_seed(void)
 		}                                                                \
 	} while (0)
 
+/* At most one in a list of arguments or of initial values: the compiler may make them in any order. */
 static uint32_t draw(struct program *p, uint32_t below)
 {
 	return rng_below(rng_next(&p->rng), below);
@@ -152,11 +154,12 @@ static void tick(struct hive_timer *timer)
 static void run_ticker(void *arg)
 {
 	struct program *p = ((struct entry *)arg)->program;
+	int64_t delay = draw(p, 1000), period = 1 + draw(p, 500);
 	int r;
 
 	hive_timer_init(&p->ticker, tick, p);
 	p->ticker.drift = (enum hive_drift)draw(p, 3);
-	r = hive_timer_start(&p->ticker, draw(p, 1000), 1 + draw(p, 500));
+	r = hive_timer_start(&p->ticker, delay, period);
 	EXPECT(r == 0 || r == -ENOMEM || (r == -ESHUTDOWN && p->stopping));
 	run(arg);
 }
@@ -260,14 +263,14 @@ static void cancel_something(struct program *p)
 
 static void attach_somebody(struct program *p)
 {
-	struct hive_worker_options o = { .local_capacity = 4 << draw(p, 3),
-		                         .no_outbox = draw(p, 8) == 0,
-		                         .no_steal = draw(p, 8) == 0 };
+	struct hive_worker_options o = { .local_capacity = 4 << draw(p, 3) };
 	uint32_t id;
 	int r;
 
 	if (p->worker_count == WORKERS)
 		return;
+	o.no_outbox = draw(p, 8) == 0;
+	o.no_steal = draw(p, 8) == 0;
 	o.kind = draw(p, 3) ? HIVE_WORKER_IO : HIVE_WORKER_COMPUTE;
 	r = hive_attach(p->hive, &o, &id);
 	EXPECT(r == 0 || r == -ENOMEM || (r == -ESHUTDOWN && p->stopping));
@@ -488,24 +491,29 @@ TEST(the_same_seed_gives_the_same_run_on_whatever_cpus)
 	}
 }
 
-/* Prints the hash of one program; the test below runs it in other processes. */
-TEST(the_hash_of_seed_seven_is_printed)
+/* Prints hashes; the test below runs it in other processes, tests/arch/hashes in other builds. */
+TEST(hashes_from_seed_seven_on_are_printed)
 {
-	printf("hash %llx\n", (unsigned long long)run_program(&program, 7));
+	uint64_t end = 7 + (uint64_t)test_env("ROPHIVE_SIM_HASHES", 1);
+
+	for (uint64_t seed = 7; seed < end; seed++)
+		printf("hash %d %llx\n", (int)seed, (unsigned long long)run_program(&program, seed));
 }
 
 static unsigned long long hash_in_another_process(const char *path)
 {
+	const char *emulator = getenv("ROPHIVE_EMULATOR");
 	char command[4096], line[256];
 	unsigned long long hash = 0;
 	FILE *output;
 
-	snprintf(command, sizeof command, "'%s' the_hash_of_seed_seven_is_printed", path);
+	snprintf(command, sizeof command, "%s '%s' hashes_from_seed_seven_on_are_printed", emulator ? emulator : "",
+	         path);
 	fflush(NULL);
 	output = popen(command, "r");
 	CHECK(output);
 	while (fgets(line, sizeof line, output))
-		sscanf(line, "hash %llx", &hash);
+		sscanf(line, "hash 7 %llx", &hash);
 	CHECK_EQ(pclose(output), 0);
 	return hash;
 }

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/rng.h"
+#include "support/real.h"
 #include "test.h"
 
 #include <rophive/hive.h>
@@ -33,6 +34,13 @@ static void dropped(void *hook_arg, const struct hive_task *task)
 {
 	(void)task;
 	atomic_fetch_add_explicit(&((struct ledger *)hook_arg)->dropped, 1, memory_order_relaxed);
+}
+
+/* Nothing of what happens here is out of order: not even a system call that was interrupted. */
+static void warned(void *hook_arg, const char *text)
+{
+	(void)hook_arg;
+	test_fail(__FILE__, __LINE__, "a warning: %s", text);
 }
 
 static void entry(struct ledger *l, int r, uint64_t tasks)
@@ -162,6 +170,7 @@ static void begin(struct ledger *l, struct hive_options options)
 	memset(l, 0, sizeof *l);
 	l->seed = (uint64_t)test_env("ROPHIVE_STRESS_SEED", 1);
 	options.on_drop = dropped;
+	options.on_warn = warned;
 	options.hook_arg = l;
 	CHECK_OK(hive_create(&options, &l->hive));
 	CHECK_OK(hive_start(l->hive));
@@ -207,7 +216,7 @@ static void finish(struct ledger *l, pthread_t *threads, enum hive_stop_mode mod
 {
 	join_posters(l, threads);
 	CHECK_OK(hive_stop(l->hive, mode, HIVE_FOREVER));
-	CHECK_OK(hive_join(l->hive, hive_deadline(NULL, HIVE_S(60))));
+	CHECK_OK(hive_join(l->hive, real_patience()));
 	balance(l);
 }
 
@@ -279,7 +288,7 @@ static void stop_once(enum hive_stop_mode mode, int64_t delay_ns)
 	pass_time(delay_ns);
 	CHECK_OK(hive_stop(l.hive, mode,
 	                   mode == HIVE_DRAIN && delay_ns % 2 ? hive_deadline(NULL, HIVE_US(200)) : HIVE_FOREVER));
-	CHECK_OK(hive_join(l.hive, hive_deadline(NULL, HIVE_S(60))));
+	CHECK_OK(hive_join(l.hive, real_patience()));
 	CHECK_ERR(hive_post(l.hive, count, &l), -ESHUTDOWN);
 	join_posters(&l, threads);
 	balance(&l);
@@ -318,7 +327,39 @@ TEST(no_wake_up_is_lost)
 			__asm__ volatile("");
 	}
 	CHECK_OK(hive_stop(l.hive, HIVE_DRAIN, HIVE_FOREVER));
-	CHECK_OK(hive_join(l.hive, hive_deadline(NULL, HIVE_S(60))));
+	CHECK_OK(hive_join(l.hive, real_patience()));
+	balance(&l);
+}
+
+static int64_t system_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * HIVE_S(1) + t.tv_nsec;
+}
+
+/* the same for delayed tasks, which are never early by the system's clock. A lost one is a hang. */
+TEST(no_delayed_task_is_lost)
+{
+	struct ledger l;
+	uint64_t rng = 8;
+	int64_t end = system_clock() + test_stress_ns();
+
+	begin(&l, (struct hive_options){ .io_workers = 2 });
+	while (system_clock() < end) {
+		uint64_t before = l.ran;
+		int64_t delay = HIVE_US(rng_next(&rng) % 5000), posted = system_clock();
+
+		CHECK_OK(hive_post_after(l.hive, delay, count, &l, NULL));
+		entry(&l, 0, 1);
+		while (atomic_load_explicit(&l.ran, memory_order_relaxed) == before)
+			sched_yield();
+		CHECK(system_clock() - posted >= delay);
+	}
+	CHECK_OK(hive_stop(l.hive, HIVE_DRAIN, HIVE_FOREVER));
+	CHECK_OK(hive_join(l.hive, real_patience()));
+	CHECK_EQ(l.dropped, 0);
 	balance(&l);
 }
 
@@ -347,7 +388,7 @@ TEST(many_posting_threads_come_and_go)
 			pthread_join(threads[i], NULL);
 	}
 	CHECK_OK(hive_stop(l.hive, HIVE_DRAIN, HIVE_FOREVER));
-	CHECK_OK(hive_join(l.hive, hive_deadline(NULL, HIVE_S(60))));
+	CHECK_OK(hive_join(l.hive, real_patience()));
 	CHECK_EQ(l.dropped, 0);
 	balance(&l);
 }
@@ -390,7 +431,7 @@ TEST(tasks_of_one_thread_keep_their_order)
 	for (int i = 0; i < 20; i++)
 		pthread_join(threads[i], NULL);
 	CHECK_OK(hive_stop(l.hive, HIVE_DRAIN, HIVE_FOREVER));
-	CHECK_OK(hive_join(l.hive, hive_deadline(NULL, HIVE_S(60))));
+	CHECK_OK(hive_join(l.hive, real_patience()));
 	CHECK_EQ(l.ran, 20 * 20000);
 	balance(&l);
 }

@@ -5,7 +5,8 @@
  *   name     only these
  * environment
  *   ROPHIVE_TEST_TIMEOUT     seconds until a test counts as hanging (60; times test_slowness())
- *   ROPHIVE_STRESS_SECONDS   how long each stress test runs (2)                                                    */
+ *   ROPHIVE_STRESS_SECONDS   how long each stress test runs (2)
+ *   ROPHIVE_EMULATOR         the command that runs programs of this architecture, if that takes one (tests/arch)    */
 #include "test.h"
 
 #include <dirent.h>
@@ -28,6 +29,7 @@
 
 static struct test *tests;
 static const char *volatile current = "(none)";
+static bool skipped;
 
 /* Sorted by line: the order of constructors is the compiler's affair. */
 void test_register(struct test *test)
@@ -54,6 +56,12 @@ void test_fail(const char *file, int line, const char *format, ...)
 	_exit(1);
 }
 
+void test_skip(const char *why)
+{
+	skipped = true;
+	printf("skipped %s: %s\n", current, why);
+}
+
 const char *test_error(long long error)
 {
 	static _Thread_local char number[24];
@@ -70,7 +78,7 @@ int test_slowness(void)
 {
 	const char *preload = getenv("LD_PRELOAD"); /* valgrind shows itself there */
 
-	return SANITIZED || (preload && strstr(preload, "vgpreload")) ? 5 : 1;
+	return SANITIZED || (preload && strstr(preload, "vgpreload")) || getenv("ROPHIVE_EMULATOR") ? 5 : 1;
 }
 
 long test_env(const char *name, long otherwise)
@@ -148,13 +156,15 @@ static void run_test(struct test *test)
 	int before = open_descriptors();
 
 	current = test->name;
+	skipped = false;
 	alarm((unsigned)(test_env("ROPHIVE_TEST_TIMEOUT", 60) * test_slowness()));
 	test->run();
 	alarm(0);
 	int after = open_descriptors();
 	if (after != before)
 		test_fail(__FILE__, __LINE__, "%d descriptors open before, %d after", before, after);
-	printf("ok %s\n", test->name);
+	if (!skipped)
+		printf("ok %s\n", test->name);
 	current = "(none)";
 }
 

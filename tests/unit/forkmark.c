@@ -4,6 +4,7 @@
 
 #include <sys/wait.h>
 
+#include "support/wipe.h"
 #include "unit.h"
 
 /* The status of a child that answers with forkmark_is_child(). */
@@ -31,8 +32,13 @@ TEST(parent_is_no_child)
 
 TEST(child_sees_that_it_is_one)
 {
-	forkmark *mark = hive__forkmark_new();
+	forkmark *mark;
 
+	if (!kernel_wipes_pages()) {
+		test_skip(NO_WIPING);
+		return;
+	}
+	mark = hive__forkmark_new();
 	CHECK(mark);
 	CHECK_EQ(ask_child(mark), 7);
 	CHECK(!forkmark_is_child(mark)); /* and its birth changed nothing here */
@@ -42,10 +48,16 @@ TEST(child_sees_that_it_is_one)
 
 TEST(grandchild_is_a_child_too)
 {
-	forkmark *mark = hive__forkmark_new();
+	forkmark *mark;
 	int status = 0;
-	pid_t child = fork();
+	pid_t child;
 
+	if (!kernel_wipes_pages()) {
+		test_skip(NO_WIPING);
+		return;
+	}
+	mark = hive__forkmark_new();
+	child = fork();
 	CHECK(mark && child >= 0);
 	if (child == 0)
 		_exit(ask_child(mark));
