@@ -35,6 +35,13 @@ foreach(file ${tests})
 	rophive_test(${name} ${folder} ${name})
 	if(folder STREQUAL "stress")
 		set_tests_properties(${name} PROPERTIES PROCESSORS 2) # they fill the machine by themselves
+	elseif(folder STREQUAL "faults")
+		set_tests_properties(${name} PROPERTIES ENVIRONMENT ROPHIVE_SOURCE=${PROJECT_SOURCE_DIR})
+	endif()
+	if(name STREQUAL "faults.functions") # tests/faults/wrap.h stands between the library and the system's memory
+		foreach(call malloc realloc free mmap munmap)
+			target_link_options(${name} PRIVATE -Wl,--wrap=${call})
+		endforeach()
 	endif()
 endforeach()
 

@@ -69,6 +69,9 @@ stage_coverage() {
 	figure 'coverage branches' "$(sed -n 's/^coverage branches //p' build/coverage.report.log)"
 }
 
+# count_faults LOG...: the sum of the lines "faults injected: 12" in the logs of fault sweeps.
+count_faults() { awk '/^faults injected: / { n += $3 } END { print n + 0 }' "$@"; }
+
 # run_stages NAME...: each is a function stage_NAME.
 run_stages() {
 	local stage start status=0 summary=() before

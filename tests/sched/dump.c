@@ -101,6 +101,7 @@ TEST(a_test_that_hangs_explains_itself)
 	check_says(text, "it_hangs_when_asked_to hangs: aborting");
 	check_says(text, "hive running: io workers 2, asleep 2");
 	check_says(text, "compute pool 1");
-	check_says(text, "awake, beats 1, ran 1, last task 0x");
+	check_says(text, "compute-0: awake, beats ");
+	check_says(text, ", ran 1, last task 0x");
 	check_says(text, "sleep @");
 }

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/* Every public function, one row or several. A row that allocates is called with its first, second, … allocation failing,
+ * once and from there on, each time in a new world; a row that does not is shown not to. A function of the headers that
+ * has no row fails the test.                                                                                            */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/eventfd.h>
+
+#include "calls.h"
+#include "wrap.h"
+
+enum state { NO_HIVE, CREATED, RUNNING, INSIDE };
+enum law {
+	SILENT,  /* does not allocate */
+	FAILS,   /* a refused allocation is -ENOMEM, and nothing was done */
+	SURVIVES /* finds another way: returns 0 all the same */
+};
+
+struct row {
+	const char *name;
+	enum state state;
+	enum law law;
+	int (*call)(struct world *w);
+	void (*before)(struct world *w); /* without faults */
+};
+
+static int injected;
+
+/* Several names share a row where one call would be too little to look at. */
+static const struct row rows[] = {
+	{ "hive_create", CREATED, FAILS, create, NULL },
+	{ "hive_destroy", CREATED, SILENT, destroy, make_extra },
+	{ "hive_start", CREATED, FAILS, start, NULL },
+	{ "hive_run", CREATED, FAILS, run, post_stop },
+	{ "hive_stop", RUNNING, SILENT, stop_drain, load_second },
+	{ "hive_stop", RUNNING, SILENT, stop_now, load_second },
+	{ "hive_stop", CREATED, SILENT, stop_now, load_second },
+	{ "hive_join", RUNNING, SURVIVES, join, load_and_stop },
+	{ "hive_attach", CREATED, FAILS, attach, NULL },
+	{ "hive_attach", RUNNING, FAILS, attach, NULL },
+	{ "hive_attach", INSIDE, FAILS, attach, NULL },
+	{ "hive_attach", RUNNING, FAILS, attach_compute, NULL },
+	{ "hive_detach", RUNNING, SURVIVES, detach, load_second },
+	{ "hive_detach", CREATED, SURVIVES, detach, load_second },
+	{ "hive_post", CREATED, FAILS, to_pool, NULL },
+	{ "hive_post", RUNNING, FAILS, to_pool, fill_pool },
+	{ "hive_post", INSIDE, SILENT, to_pool, NULL },
+	{ "hive_post", INSIDE, SURVIVES, to_pool, fill_outbox },
+	{ "hive_post", INSIDE, FAILS, to_pool, fill_outbox_and_local },
+	{ "hive_post_many", CREATED, FAILS, many_few, NULL },
+	{ "hive_post_many", RUNNING, FAILS, many_few, fill_pool },
+	{ "hive_post_many", RUNNING, FAILS, many_lots, NULL },
+	{ "hive_post_many", INSIDE, FAILS, many_lots, NULL },
+	{ "hive_post_to", RUNNING, FAILS, to_worker, NULL },
+	{ "hive_post_to", INSIDE, FAILS, to_worker, fill_parcels },
+	{ "hive_post_after", CREATED, FAILS, after, NULL },
+	{ "hive_post_after", RUNNING, FAILS, after, fill_delayed },
+	{ "hive_post_cancel", RUNNING, SILENT, cancel, post_far },
+	{ "hive_post_cancel", INSIDE, SILENT, cancel, post_far },
+	{ "hive_post_compute", RUNNING, FAILS, to_compute, NULL },
+	{ "hive_post_compute", RUNNING, FAILS, to_compute, fill_compute },
+	{ "hive_post_compute_many", RUNNING, FAILS, compute_few, NULL },
+	{ "hive_post_compute_many", INSIDE, FAILS, compute_lots, NULL },
+	{ "hive_post_compute_then", RUNNING, FAILS, then, NULL },
+	{ "hive_post_compute_then", INSIDE, FAILS, then, fill_compute },
+	{ "hive_post_kind", RUNNING, FAILS, kind_now, NULL },
+	{ "hive_post_kind", RUNNING, FAILS, kind_later, NULL },
+	{ "hive_post_kind", RUNNING, FAILS, kind_compute, NULL },
+	{ "hive_post_local", INSIDE, SILENT, local, NULL },
+	{ "hive_post_local", INSIDE, FAILS, local, fill_local },
+	{ "hive_post_self", INSIDE, FAILS, self, fill_self },
+	{ "hive_post_self_after", INSIDE, FAILS, self_after, NULL },
+	{ "hive_post_self_after", INSIDE, FAILS, self_after, fill_self_after },
+	{ "hive_timer_init", CREATED, SILENT, timer_init, NULL },
+	{ "hive_timer_start", INSIDE, FAILS, timer_start, make_timer },
+	{ "hive_timer_start", INSIDE, SILENT, timer_start, arm_timer },
+	{ "hive_timer_stop", INSIDE, SILENT, timer_stop, arm_timer },
+	{ "hive_source_init", CREATED, SILENT, source_init, NULL },
+	{ "hive_source_start", INSIDE, FAILS, source_start, start_others },
+	{ "hive_source_modify", INSIDE, SILENT, source_modify, start_source },
+	{ "hive_source_stop", INSIDE, SILENT, source_stop, start_source },
+	{ "hive_source_deliver", INSIDE, SILENT, deliver, start_source },
+	{ "hive_stats_read", RUNNING, SILENT, stats, load_second },
+	{ "hive_worker_stats_read", RUNNING, SILENT, worker_stats, NULL },
+	{ "hive_dump", RUNNING, SILENT, dump, load_second },
+	{ "hive_stats_write", RUNNING, SILENT, stats_write, load_second },
+	{ "hive_report_read", RUNNING, SILENT, report, NULL },
+	{ "hive_workers", RUNNING, SILENT, workers, NULL },
+	{ "hive_worker_current hive_current", INSIDE, SILENT, whoami, NULL },
+	{ "hive_core_find", NO_HIVE, SILENT, core_find, NULL },
+	{ "hive_version hive_error_name hive_error_text hive_sizeof", NO_HIVE, SILENT, words, NULL },
+	{ "hive_cpus", NO_HIVE, SILENT, machine, NULL },
+	{ "hive_now hive_deadline hive_poll_ms", RUNNING, SILENT, clocks, NULL },
+	{ "hive_sim_create", NO_HIVE, FAILS, sim_create, NULL },
+	{ "hive_sim_host", NO_HIVE, SILENT, sim_host, NULL },
+	{ "hive_sim_advance", RUNNING, SURVIVES, sim_advance, load_second },
+	{ "hive_sim_hash", RUNNING, SILENT, sim_hash, NULL },
+	{ "hive_sim_destroy", NO_HIVE, SILENT, sim_destroy, make_sim },
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+/* ---- one run of one row ---- */
+
+struct attempt {
+	const struct row *row;
+	struct world *w;
+	int nth, result, again;
+	bool sticky;
+	int repeats; /* of the call that fails */
+	int allocations;
+	int late; /* allocations of the call that succeeds at last */
+};
+
+/* The call with its fault; if that made it fail, the same call once more without. */
+static void make_call(struct attempt *a)
+{
+	if (a->row->before)
+		a->row->before(a->w);
+	wrap.allocations = 0;
+	wrap.fail_at = a->nth;
+	wrap.sticky = a->sticky;
+	wrap.on = true;
+	a->result = a->row->call(a->w);
+	for (int i = 1; i < a->repeats && a->result < 0; i++)
+		CHECK_EQ(a->row->call(a->w), a->result);
+	a->allocations = wrap.allocations;
+	wrap.fail_at = wrap.allocations = 0;
+	a->again = a->result < 0 ? a->row->call(a->w) : 0;
+	a->late = wrap.allocations;
+	wrap.on = false;
+}
+
+static struct attempt *inside;
+
+static void call_inside(void *arg)
+{
+	(void)arg;
+	make_call(inside);
+}
+
+static void call_in_a_task(struct attempt *a)
+{
+	struct entry *e = ledger_open(&ledger, false);
+
+	inside = a;
+	e->body = call_inside;
+	CHECK_OK(hive_post_to(a->w->hive, a->w->main, ledger_run, e));
+	ledger_answered(e, 0);
+	hive_sim_advance(a->w->sim, 0);
+}
+
+static void make_world(struct world *w, enum state state)
+{
+	struct hive_options o;
+	uint32_t ids[3];
+
+	ledger_clear(&ledger, w);
+	for (int i = 0; i < 19; i++)
+		CHECK((w->fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) >= 0);
+	CHECK((w->fds[19] = open("/dev/null", O_WRONLY | O_CLOEXEC)) >= 0);
+	CHECK_OK(hive_sim_create(&(struct hive_sim_options){ .seed = 1 }, &w->sim));
+	if (state == NO_HIVE)
+		return;
+	o = options_of(w);
+	CHECK_OK(hive_create(&o, &w->hive));
+	CHECK_EQ(hive_workers(w->hive, ids, 3), 3);
+	w->main = ids[0];
+	w->second = ids[1];
+	if (state != CREATED) {
+		CHECK_OK(hive_start(w->hive));
+		hive_sim_advance(w->sim, HIVE_MS(1));
+	}
+}
+
+/* The hive works: a task of each kind runs, and everything before it has. Unless it was the row that stopped it. */
+static void use_world(struct world *w)
+{
+	int r = hive_start(w->hive);
+
+	CHECK(r == 0 || r == -EALREADY || r == -ESHUTDOWN);
+	if (r != -ESHUTDOWN) {
+		faultless(w, to_pool_how, 1);
+		faultless(w, after_how, 1);
+		faultless(w, then_how, 1);
+		hive_sim_advance(w->sim, HIVE_MS(10));
+		CHECK_EQ(load_seq(&ledger.open), 0);
+		CHECK_OK(hive_stop(w->hive, HIVE_NOW, HIVE_FOREVER));
+	}
+	CHECK_OK(hive_join(w->hive, HIVE_FOREVER));
+}
+
+static void end_world(struct world *w)
+{
+	struct hive_report books;
+
+	if (w->hive) {
+		use_world(w);
+		CHECK_OK(hive_report_read(w->hive, &books));
+		ledger_check(&ledger, &books);
+		CHECK_OK(hive_destroy(w->hive));
+	}
+	CHECK_OK(hive_destroy(w->extra));
+	CHECK_OK(hive_sim_destroy(w->extra_sim));
+	CHECK_OK(hive_sim_destroy(w->sim));
+	for (int i = 0; i < 20; i++)
+		CHECK_OK(close(w->fds[i]));
+}
+
+static struct attempt try_row(const struct row *row, int nth, bool sticky, int repeats)
+{
+	struct world w = { 0 };
+	struct attempt a = { .row = row, .w = &w, .nth = nth, .sticky = sticky, .repeats = repeats };
+	int64_t balance = wrap.balance;
+
+	make_world(&w, row->state);
+	a.result = INT32_MAX; /* never called */
+	if (row->state == INSIDE)
+		call_in_a_task(&a);
+	else
+		make_call(&a);
+	if (a.again != 0 || a.result != (row->law == FAILS && nth > 0 && a.allocations >= nth ? -ENOMEM : 0))
+		test_fail(__FILE__, __LINE__, "%s (row %d), allocation %d%s: %s, then %s", row->name, (int)(row - rows),
+		          nth, sticky ? " and all after it" : "", test_error(a.result), test_error(a.again));
+	end_world(&w);
+	CHECK_EQ(wrap.balance, balance);
+	return a;
+}
+
+/* Places come in pieces of 64: a call that fails must give back the place that it had already taken, or the next piece is
+ * needed too soon.                                                                                                       */
+static void try_again_and_again(const struct row *row, int nth)
+{
+	int once, often;
+
+	if (row->call == many_lots || row->call == compute_lots) /* more entries than the ledger has */
+		return;
+	once = try_row(row, nth, true, 1).late;
+	often = try_row(row, nth, true, 70).late;
+
+	if (once != often)
+		test_fail(__FILE__, __LINE__, "%s (row %d), allocation %d: after 70 failures it needs %d, after one %d",
+		          row->name, (int)(row - rows), nth, often, once);
+}
+
+static void sweep_row(const struct row *row)
+{
+	int count = try_row(row, 0, false, 1).allocations;
+
+	if ((count > 0) != (row->law != SILENT))
+		test_fail(__FILE__, __LINE__, "%s (row %d) makes %d allocations", row->name, (int)(row - rows), count);
+	for (int sticky = 0; sticky < 2; sticky++) {
+		for (int nth = 1; try_row(row, nth, sticky, 1).allocations >= nth; nth += LONELY_STRIDE, injected++) {
+			CHECK(nth < 10000);
+			if (row->law == FAILS && nth <= 2 && sticky)
+				try_again_and_again(row, nth);
+		}
+	}
+}
+
+TEST(every_function_survives_each_failing_allocation)
+{
+	for (int i = 0; i < ROWS; i++)
+		sweep_row(&rows[i]);
+	printf("faults injected: %d\n", injected);
+}
+
+/* ---- is the table complete? ---- */
+
+static bool is_in_table(const char *name, size_t length)
+{
+	for (int i = 0; i < ROWS; i++) {
+		const char *at = rows[i].name;
+
+		while (*at) {
+			size_t n = strcspn(at, " ");
+
+			if (n == length && strncmp(at, name, n) == 0)
+				return true;
+			at += n + (at[n] == ' ');
+		}
+	}
+	return false;
+}
+
+/* A declaration stands at the beginning of its line, and is the first thing with a parenthesis in it. */
+static int look_at_line(const char *line)
+{
+	const char *end = strchr(line, '('), *begin = end;
+
+	if (!end || strchr("#/ \t\n}", line[0]) || strncmp(line, "typedef", 7) == 0)
+		return 0;
+	while (begin > line && (begin[-1] == '_' || (begin[-1] >= 'a' && begin[-1] <= 'z')))
+		begin--;
+	if (strncmp(begin, "hive_", 5) != 0)
+		return 0;
+	if (!is_in_table(begin, (size_t)(end - begin)))
+		test_fail(__FILE__, __LINE__, "%.*s has no row", (int)(end - begin), begin);
+	return 1;
+}
+
+static int look_at_header(const char *folder, const char *name)
+{
+	char path[4096], line[512];
+	int found = 0;
+	FILE *file;
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	file = fopen(path, "r");
+	CHECK(file);
+	while (fgets(line, sizeof line, file))
+		found += look_at_line(line);
+	fclose(file);
+	return found;
+}
+
+/* ROPHIVE_SOURCE is the root of the tree; ctest sets it. */
+TEST(every_function_of_the_headers_has_a_row)
+{
+	const char *root = getenv("ROPHIVE_SOURCE");
+	char folder[4000];
+	int found = 0;
+	struct dirent *entry;
+	DIR *directory;
+
+	if (!root)
+		root = "."; /* by hand: in the root of the tree */
+	snprintf(folder, sizeof folder, "%s/include/rophive", root);
+	directory = opendir(folder);
+	if (!directory)
+		test_fail(__FILE__, __LINE__, "no headers in %s: set ROPHIVE_SOURCE to the root of the tree", folder);
+	while ((entry = readdir(directory)) != NULL)
+		if (entry->d_name[0] != '.')
+			found += look_at_header(folder, entry->d_name);
+	closedir(directory);
+	CHECK(found >= 45); /* the reader reads */
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* usage: victim [option...] [core...]      cores: epoll (with hive_start), poll (with hive_run); all if none is named
+ *   --codes E,E     errors that calls may return
+ *   --deaf          the cores' waiting fails for good: nobody waits for an event
+ *   --refuse C E    the system call C always returns the error E
+ *   --watchdog S    seconds until it counts as hanging; 60
+ *   --lose-fds      close() itself is made to fail: open descriptors are not our fault
+ * The scenario with real threads, for somebody outside who makes system calls fail (tests/faults/run). Status 0: all right,
+ * or a documented error was returned and everything cleaned up; 3: something was not as promised; 4: it hung.           */
+#include <linux/filter.h>
+#include <linux/futex.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "scenario.h"
+
+enum { VIOLATED = 3, HUNG = 4, WATCHDOG_S = 60, FDS = 256 };
+
+/* In place of tests/support: no test registers here, and the status tells what happened. */
+_Noreturn void test_fail(const char *file, int line, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	fprintf(stderr, "%s:%d: ", file, line);
+	vfprintf(stderr, format, args);
+	fprintf(stderr, "\n");
+	va_end(args);
+	_exit(VIOLATED);
+}
+
+const char *test_error(long long error)
+{
+	const char *name = strerrorname_np((int)(error < 0 ? -error : error));
+
+	return name ? name : "?";
+}
+
+static struct ledger ledger;
+static struct scenario scenario;
+
+static void on_alarm(int number)
+{
+	static const char text[] = "hangs\n";
+
+	(void)number;
+	if (write(2, text, sizeof text - 1) < 0)
+		_exit(VIOLATED);
+	_exit(HUNG);
+}
+
+static ATOMIC(int64_t) balance;
+
+static void *allocate(void *arg, void *old, size_t bytes)
+{
+	void *block = bytes ? realloc(old, bytes) : NULL;
+
+	(void)arg;
+	if (bytes == 0) {
+		sub_seq(&balance, (int64_t)(old != NULL));
+		free(old);
+	} else if (!old && block) {
+		add_seq(&balance, (int64_t)1);
+	}
+	return block;
+}
+
+static void pass(void *arg)
+{
+	struct timespec moment = { 0, 100000 };
+
+	(void)arg;
+	nanosleep(&moment, NULL); /* the watchdog ends this if nothing happens */
+}
+
+/* By a call that the library does not make, so that no fault hits it. */
+static int open_fds(void)
+{
+	int count = 0;
+
+	for (int fd = 0; fd < FDS; fd++)
+		count += lseek(fd, 0, SEEK_CUR) >= 0 || errno != EBADF;
+	return count;
+}
+
+static int code_of(const char *name)
+{
+	for (int code = 1; code < 200; code++)
+		if (strerrorname_np(code) && strcmp(strerrorname_np(code), name) == 0)
+			return -code;
+	test_fail(__FILE__, __LINE__, "no error is named %s", name);
+}
+
+static void parse_codes(char *names, int *ret_codes, int most)
+{
+	int count = 0;
+
+	for (char *name = strtok(names, ","); name && count < most - 1; name = strtok(NULL, ","))
+		ret_codes[count++] = code_of(name);
+	ret_codes[count] = 0;
+}
+
+/* Calls that the kernel answers with an error, always, without anybody who traces us. Of futex only the waiting. (The C library
+ * uses the same call in its locks, and waits otherwise elsewhere.)                                                       */
+static const struct {
+	const char *name;
+	uint32_t call, operation; /* UINT32_MAX: whatever its second argument */
+} refusable[] = {
+	{ "futex_wait", SYS_futex, FUTEX_WAIT_PRIVATE },
+	{ "epoll_pwait2", SYS_epoll_pwait2, UINT32_MAX },
+};
+
+static void refuse(uint32_t call, uint32_t operation, int error)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+		BPF_JUMP(operation == UINT32_MAX ? BPF_JMP | BPF_JGE | BPF_K : BPF_JMP | BPF_JEQ | BPF_K,
+		         operation == UINT32_MAX ? 0 : operation, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof code / sizeof *code, code };
+
+	CHECK_OK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	CHECK_OK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+}
+
+static void refuse_by_name(const char *name, int error)
+{
+	for (size_t i = 0; i < sizeof refusable / sizeof *refusable; i++)
+		if (strcmp(refusable[i].name, name) == 0) {
+			refuse(refusable[i].call, refusable[i].operation, error);
+			return;
+		}
+	test_fail(__FILE__, __LINE__, "%s is not among what can be refused", name);
+}
+
+static int out_fd;
+
+static void play(const char *core, const int *codes, bool deaf)
+{
+	static struct hive_host host = { .allocate = allocate };
+	struct hive_worker_options io = { 0 };
+
+	CHECK_OK(hive_core_find(core, &io.core));
+	memset(&scenario, 0, sizeof scenario);
+	scenario.options.host = &host;
+	scenario.options.io = &io;
+	scenario.codes = codes;
+	scenario.retries = 2;
+	scenario.deaf = deaf;
+	scenario.use_run = strcmp(core, "poll") == 0;
+	scenario.pass = pass;
+	scenario.out_fd = out_fd;
+	scenario_play(&scenario, &ledger);
+	printf("%s: %u errors, %u warnings, %u tasks\n", core, load_seq(&ledger.errors), load_seq(&ledger.warnings),
+	       load_seq(&ledger.count));
+	CHECK_EQ(load_seq(&balance), 0);
+}
+
+int main(int argc, char **argv)
+{
+	bool deaf = false, lose_fds = false, any = false;
+	int codes[16] = { 0 }, before;
+
+	signal(SIGALRM, on_alarm);
+	alarm(WATCHDOG_S);
+	out_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	CHECK(out_fd >= 0);
+	getppid(); /* a mark in the trace: what comes before is not ours */
+	before = open_fds();
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--codes") == 0 && i + 1 < argc)
+			parse_codes(argv[++i], codes, 16);
+		else if (strcmp(argv[i], "--refuse") == 0 && i + 2 < argc)
+			refuse_by_name(argv[i + 1], -code_of(argv[i + 2]));
+		else if (strcmp(argv[i], "--watchdog") == 0 && i + 1 < argc)
+			alarm((unsigned)atoi(argv[++i]));
+		else if (strcmp(argv[i], "--deaf") == 0)
+			deaf = true;
+		else if (strcmp(argv[i], "--lose-fds") == 0)
+			lose_fds = true;
+	}
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "epoll") == 0 || strcmp(argv[i], "poll") == 0)
+			any = true, play(argv[i], codes, deaf);
+	if (!any) {
+		play("epoll", codes, deaf);
+		play("poll", codes, deaf);
+	}
+	if (!lose_fds)
+		CHECK_EQ(open_fds(), before);
+	return 0;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+/* The system's own memory functions, made to fail. The linker leads each call of the library here (--wrap, see
+ * cmake/tests.cmake), so that also what does not go through hive_host.allocate is counted: the simulator, the start of a
+ * thread, the page of the fork mark.                                                                                      */
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+#include "base/atomic.h"
+#include "test.h"
+
+struct wrap {
+	bool on;
+	int allocations; /* while it is on */
+	int fail_at;     /* 0: only count */
+	bool sticky;
+	int64_t balance; /* blocks given minus blocks taken back, always */
+};
+static struct wrap wrap;
+
+/* One thread only: these sweeps run in the simulator. */
+static bool wrap_refuses(void)
+{
+	if (!wrap.on)
+		return false;
+	wrap.allocations++;
+	return wrap.fail_at > 0 && (wrap.sticky ? wrap.allocations >= wrap.fail_at : wrap.allocations == wrap.fail_at);
+}
+
+void *__real_malloc(size_t bytes);
+void *__real_realloc(void *old, size_t bytes);
+void __real_free(void *block);
+void *__real_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+int __real_munmap(void *address, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_realloc(void *old, size_t bytes);
+void __wrap_free(void *block);
+void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+int __wrap_munmap(void *address, size_t bytes);
+
+void *__wrap_malloc(size_t bytes)
+{
+	void *block = wrap_refuses() ? NULL : __real_malloc(bytes);
+
+	wrap.balance += block != NULL;
+	return block;
+}
+
+void *__wrap_realloc(void *old, size_t bytes)
+{
+	void *block = wrap_refuses() ? NULL : __real_realloc(old, bytes);
+
+	wrap.balance += !old && block;
+	return block;
+}
+
+void __wrap_free(void *block)
+{
+	wrap.balance -= block != NULL;
+	__real_free(block);
+}
+
+void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+	if (wrap_refuses()) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	wrap.balance++;
+	return __real_mmap(address, bytes, protection, flags, fd, offset);
+}
+
+int __wrap_munmap(void *address, size_t bytes)
+{
+	wrap.balance--;
+	return __real_munmap(address, bytes);
+}
