@@ -56,6 +56,7 @@ static void prepare(struct delayed *d, hive_fn *fn, void *arg, int64_t due_ns)
 {
 	d->parcel.kind = PARCEL_TIMER;
 	d->counted = false;
+	store_relaxed(&d->keeper, (struct worker *)NULL);
 	d->parcel.target = HIVE_WORKER_NONE;
 	d->parcel.task.fn = fn;
 	d->parcel.task.arg = arg;
@@ -69,7 +70,6 @@ static void prepare(struct delayed *d, hive_fn *fn, void *arg, int64_t due_ns)
 /* Any thread. A delayed post on its way to a worker that will keep it; falls back to the main worker. False: all closed. */
 static bool send_to(struct worker *w, struct delayed *d)
 {
-	store_relaxed(&d->keeper, w);
 	add_relaxed(&w->timer_count, 1u); /* counted when posted: a burst must not see old counts */
 	if (!inbox_push(&w->inbox, &d->parcel.letter)) {
 		sub_relaxed(&w->timer_count, 1u);
@@ -197,6 +197,11 @@ void hive__place_delayed(struct worker *w, struct delayed *d)
 		settle(w, d);
 		return;
 	}
+	if (load_acquire(&d->ticket) % TICKET_STATES == TICKET_CANCELLED) { /* on its way here */
+		let_go(w, d);
+		return;
+	}
+	store_relaxed(&d->keeper, w);
 	d->timer.sequence = w->timer_sequence++;
 	if (heap_insert(&w->timers, &d->timer) < 0) {
 		d->parcel.letter.next = w->unplaced;
@@ -265,7 +270,7 @@ static void cancel_here(struct worker *w, struct delayed *d)
 		heap_remove(&w->timers, &d->timer);
 		let_go(w, d);
 	} else {
-		add_relaxed(&w->cancelled, 1u); /* still in the inbox, or unplaced */
+		add_relaxed(&w->cancelled, 1u); /* unplaced, or somebody else's by now */
 	}
 }
 
@@ -285,13 +290,13 @@ int hive_post_cancel(struct hive *hive, uint64_t post)
 	d = (struct delayed *)(void *)slab_at(&home->delayed, (uint32_t)post & ((1u << 22) - 1));
 	if (!d)
 		return -ESRCH;
-	keeper = load_relaxed(&d->keeper);
 	if (!delayed_claim(d, generation, TICKET_CANCELLED)) /* TICKET-2 (pairs with TICKET-1) */
 		return -ESRCH;
 	add_relaxed(&hive->cancelled, 1u);
-	if (keeper == hive__current())
+	keeper = load_relaxed(&d->keeper); /* who reads itself here has it, and nobody can take it away meanwhile */
+	if (keeper && keeper == hive__current())
 		cancel_here(keeper, d);
-	else
+	else if (keeper)
 		add_relaxed(&keeper->cancelled, 1u);
 	return 0;
 }

@@ -38,7 +38,7 @@ struct parcel {
 struct delayed {
 	struct parcel parcel;           /* first */
 	ATOMIC(uint64_t) ticket;        /* A  generation * TICKET_STATES + state */
-	ATOMIC(struct worker *) keeper; /* S  among whose timers it is */
+	ATOMIC(struct worker *) keeper; /* S  among whose timers it is; NULL on its way */
 	bool counted;                   /* its keeper has entered it in the books */
 	struct hive_timer timer;
 };

@@ -111,6 +111,7 @@ static bool forward(struct worker *w, struct parcel *p)
 	if (pool_give(&w->hive->pool, hive__thread_number(), p->task, true) < 0)
 		return false;
 	hive__parcel_free(p);
+	hive__wake_if_needed(w->hive, &w->hive->io);
 	return true;
 }
 

@@ -204,6 +204,7 @@ void hive__unhook_timers(struct worker *w, struct hive_timer **ret_timers, struc
 	while ((timer = heap_first(&w->timers)) != NULL) {
 		heap_remove(&w->timers, timer);
 		if (hive__timer_is_delayed(timer)) {
+			store_relaxed(&delayed_of_timer(timer)->keeper, (struct worker *)NULL);
 			*last_delayed = &delayed_of_timer(timer)->parcel.letter;
 			last_delayed = &(*last_delayed)->next;
 			continue;
@@ -216,4 +217,6 @@ void hive__unhook_timers(struct worker *w, struct hive_timer **ret_timers, struc
 	*last_timer = NULL;
 	*last_delayed = w->unplaced;
 	w->unplaced = NULL;
+	for (struct letter *l = *last_delayed; l; l = l->next)
+		store_relaxed(&delayed_of_letter(l)->keeper, (struct worker *)NULL);
 }

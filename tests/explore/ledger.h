@@ -45,8 +45,6 @@ struct ledger {
 	bool draining; /* hive_stop(HIVE_DRAIN) without a deadline, and never HIVE_NOW */
 	bool long_tasks;
 	int fanout; /* how many posts a task makes at most */
-	struct hive_timer ticker;
-	bool ticker_runs;
 };
 
 /* Makes one call that posts something, drawn at random; `inside`: the caller is a task. False: it was refused for good. */

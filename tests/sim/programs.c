@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/rng.h"
+#include "support/invariants.h"
 #include "test.h"
 
 #include <rophive/hive.h>
@@ -331,6 +332,7 @@ static void act(struct program *p, bool inside)
 
 	if (wanders)
 		wander();
+	EXPECT(invariants_always(p->hive) == NULL);
 	if (what < 75)
 		post_something(p, on_io);
 	else if (what < 88)
@@ -400,6 +402,10 @@ static uint64_t run_program(struct program *p, uint64_t seed)
 	begin(p, seed);
 	for (uint32_t i = 10 + draw(p, 60); i > 0; i--)
 		act(p, false);
+	if (!p->stopping && draw(p, 4) == 0) {
+		hive_sim_advance(p->sim, HIVE_US(20)); /* all that could happen by now has happened */
+		EXPECT(p->stopping || invariants_quiet(p->hive) == NULL);
+	}
 	if (!p->stopping)
 		stop_now(p);
 	EXPECT(hive_join(p->hive, HIVE_FOREVER) == 0);

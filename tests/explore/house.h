@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+/* The hive that a program explores, with its ledger: made, started, watched, ended. */
+#include "ledger.h"
+
+extern struct ledger ledger;
+extern int warnings; /* of this hive */
+
+struct range {
+	int least, most;
+};
+
+bool make_hive(struct range io, struct range compute, int core);
+bool open_hive(struct range io, struct range compute, int core);
+/* Main functions of threads: stop (argument NULL: drain, else now), post that many times. */
+void stop(void *mode);
+void post_some(void *count);
+/* Nobody is inside a call any more: everything that could run has run. */
+void check_quiet(void);
+/* Stopped already: waits for the end, compares the books, destroys. end_hive() stops first. */
+void close_hive(void);
+void end_hive(void);
+void *number(intptr_t n);
