@@ -45,7 +45,12 @@ void hive__explore_pause(void);
 #define add_seq(p, v) atomic_fetch_add_explicit(AT(p), (v), memory_order_seq_cst)
 #define sub_relaxed(p, v) atomic_fetch_sub_explicit(AT(p), (v), memory_order_relaxed)
 #define sub_seq(p, v) atomic_fetch_sub_explicit(AT(p), (v), memory_order_seq_cst)
+#define or_relaxed(p, v) atomic_fetch_or_explicit(AT(p), (v), memory_order_relaxed)
+#define or_acquire(p, v) atomic_fetch_or_explicit(AT(p), (v), memory_order_acquire)
+#define or_release(p, v) atomic_fetch_or_explicit(AT(p), (v), memory_order_release)
 #define or_seq(p, v) atomic_fetch_or_explicit(AT(p), (v), memory_order_seq_cst)
+#define and_relaxed(p, v) atomic_fetch_and_explicit(AT(p), (v), memory_order_relaxed)
+#define and_acquire(p, v) atomic_fetch_and_explicit(AT(p), (v), memory_order_acquire)
 #define and_seq(p, v) atomic_fetch_and_explicit(AT(p), (v), memory_order_seq_cst)
 
 /* Compare and swap; on failure *expected holds what was found. Failure is relaxed unless the name says otherwise. */

@@ -40,7 +40,7 @@ static inline void lock_slowly(struct lock *l)
 			return;
 		cpu_pause();
 	}
-	while (exchange_acquire(&l->state, LOCK_CONTENDED) != LOCK_FREE)
+	while (exchange_acquire(&l->state, LOCK_CONTENDED) != LOCK_FREE) /* LOCK-1 (pairs with LOCK-2) */
 		hive__futex_wait(&l->state, LOCK_CONTENDED, INT64_MAX);
 }
 

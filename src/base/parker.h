@@ -29,7 +29,7 @@ static inline void parker_park(struct parker *p, int64_t timeout_ns)
 {
 	uint32_t empty = PARKER_EMPTY;
 
-	if (cas_acquire(&p->state, &empty, PARKER_WAITING))
+	if (cas_relaxed(&p->state, &empty, PARKER_WAITING))
 		hive__futex_wait(&p->state, PARKER_WAITING, timeout_ns);
 	exchange_acquire(&p->state, PARKER_EMPTY); /* PARK-1 (pairs with PARK-2) */
 }

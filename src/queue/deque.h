@@ -10,7 +10,8 @@
  * The race is about the last task. The owner lowers bottom, then reads top; a thief reads top, then bottom. Both
  * sides must not see the old value of the other: the lowering is a seq_cst exchange and all these loads are seq_cst, so
  * in their one total order at least one of the two notices; the compare-and-swap on top decides. push() is a seq_cst
- * exchange as well, because the caller looks for sleepers next (see idle.h).                                          */
+ * exchange as well, because the caller looks for sleepers next (see idle.h). Where the owner moves top, release is enough:
+ * a thief who sees that top sees the bottom that the owner had lowered before.                                        */
 #include "base/fault.h"
 #include "queue/slot.h"
 
@@ -54,7 +55,7 @@ static inline int64_t deque_distance(uint64_t from, uint64_t to)
 /* Any thread. Approximate while others work on it. */
 static inline uint64_t deque_size(struct deque *d)
 {
-	uint64_t top = load_seq(&d->top);
+	uint64_t top = load_relaxed(&d->top); /* an old one: too large; one newer than bottom: those tasks are taken */
 	int64_t size = deque_distance(top, load_seq(&d->bottom)); /* DEQUE-6 (pairs with DEQUE-2) */
 
 	return size < 0 ? 0 : (uint64_t)size;
@@ -98,14 +99,14 @@ static inline bool deque_pop(struct deque *d, struct hive_task *ret_task)
 	if (deque_distance(top, bottom) < 0) /* an old top is a smaller top: what looks empty is empty */
 		return false;
 	exchange_seq(&d->bottom, bottom); /* DEQUE-5 (pairs with DEQUE-3) */
-	top = load_seq(&d->top);
+	top = load_seq(&d->top);          /* DEQUE-7 (pairs with DEQUE-4) */
 	if (deque_distance(top, bottom) > 0) {
 		*ret_task = slot_read(deque_slot(d, bottom));
 		return true;
 	}
 	if (top == bottom) { /* the last one: whoever moves top has it */
 		*ret_task = slot_read(deque_slot(d, bottom));
-		won = cas_seq(&d->top, &top, top + 1);
+		won = cas_release(&d->top, &top, top + 1); /* DEQUE-8 (pairs with DEQUE-9) */
 	}
 	store_relaxed(&d->bottom, bottom + 1);
 	return won;
@@ -115,7 +116,7 @@ static inline bool deque_pop(struct deque *d, struct hive_task *ret_task)
  * lowers bottom, so what lies between top and bottom stays there until top moves.                                         */
 static inline uint64_t deque_take_oldest(struct deque *d, struct hive_task *ret_tasks, uint64_t max)
 {
-	uint64_t top = load_acquire(&d->top), n;
+	uint64_t top = load_relaxed(&d->top), n; /* an old one fails below */
 	int64_t size;
 
 	do {
@@ -123,21 +124,21 @@ static inline uint64_t deque_take_oldest(struct deque *d, struct hive_task *ret_
 		n = size <= 0 ? 0 : (uint64_t)size < max ? (uint64_t)size : max;
 		for (uint64_t i = 0; i < n; i++)
 			ret_tasks[i] = slot_read(deque_slot(d, top + i));
-	} while (n > 0 && !cas_seq(&d->top, &top, top + n));
+	} while (n > 0 && !cas_release(&d->top, &top, top + n)); /* DEQUE-8 (pairs with DEQUE-9) */
 	return n;
 }
 
 /* Any thread. The oldest task; false when empty or when somebody else was faster. */
 static inline bool deque_steal(struct deque *d, struct hive_task *ret_task)
 {
-	uint64_t top = load_seq(&d->top);
+	uint64_t top = load_seq(&d->top);       /* DEQUE-9 (pairs with DEQUE-8) */
 	uint64_t bottom = load_seq(&d->bottom); /* DEQUE-3 (pairs with DEQUE-2 and DEQUE-5) */
 	struct hive_task task;
 
 	if (deque_distance(top, bottom) <= 0)
 		return false;
 	task = slot_read(deque_slot(d, top)); /* before the claim: afterwards the slot is the owner's */
-	if (!cas_seq(&d->top, &top, top + 1)) /* DEQUE-4 (pairs with DEQUE-1) */
+	if (!cas_seq(&d->top, &top, top + 1)) /* DEQUE-4 (pairs with DEQUE-1 and DEQUE-7) */
 		return false;
 	*ret_task = task;
 	return true;

@@ -17,7 +17,8 @@
  *       A claimed worker counts as a searcher from that moment on.
  *   S2  The number of searchers is never too large. It may be too small, even negative, for a moment: a claimed worker
  *       can end its search before its claimer has entered it. Likewise sleepers may be too many, never too few. These
- *       errors cost a wake or a look; the opposite ones would lose a task.
+ *       errors cost a wake or a look; the opposite ones would lose a task. So only what makes sleepers more or searchers
+ *       fewer is seq_cst; the other changes of the count may be seen late.
  *   S3  A worker that announced itself, looked and found something is no searcher any more: after taking its share it must
  *       look whether there is more, for posters woke nobody while it searched.                                           */
 #include "base/atomic.h"
@@ -42,6 +43,8 @@ static inline void idle_init(struct idle *s)
 	store_relaxed(&s->count, (uint64_t)0);
 	for (int i = 0; i < IDLE_WORDS; i++)
 		store_relaxed(&s->asleep[i], (uint64_t)0);
+	for (int i = 0; i < IDLE_WORKERS; i++)
+		store_relaxed(&s->cpu[i], (uint16_t)0); /* a claimer may see the bit first */
 }
 
 static inline uint32_t idle_sleepers(uint64_t count)
@@ -68,19 +71,20 @@ static inline uint32_t idle_announce(struct idle *s, uint32_t worker, bool was_s
 	int32_t others;
 
 	store_relaxed(&s->cpu[worker], (uint16_t)cpu);
-	or_seq(&s->asleep[worker / 64], idle_bit(worker));
+	or_seq(&s->asleep[worker / 64], idle_bit(worker)); /* SLEEP-3 (pairs with WAKE-2 and WAKE-3) */
 	/* SLEEP-1 (pairs with WAKE-1) */
 	before = add_seq(&s->count, IDLE_SLEEPER - (was_searching ? IDLE_SEARCHER : 0));
 	others = idle_searchers(before) - (was_searching ? 1 : 0);
 	return others > 0 ? (uint32_t)others : 0;
 }
 
-/* Worker `worker` only. True: somebody claimed it, so it counts as a searcher and a wake is on its way or there. */
+/* Worker `worker` only. True: somebody claimed it, so it counts as a searcher and a wake is on its way or there. Needs no
+ * order: a worker that is up announces itself and looks before it sleeps again.                                        */
 static inline bool idle_retract(struct idle *s, uint32_t worker)
 {
-	if (!(and_seq(&s->asleep[worker / 64], ~idle_bit(worker)) & idle_bit(worker)))
+	if (!(and_relaxed(&s->asleep[worker / 64], ~idle_bit(worker)) & idle_bit(worker)))
 		return true;
-	sub_seq(&s->count, IDLE_SLEEPER);
+	sub_relaxed(&s->count, IDLE_SLEEPER);
 	return false;
 }
 
@@ -92,14 +96,16 @@ static inline bool idle_needs_wake(struct idle *s)
 	return idle_sleepers(count) > 0 && idle_searchers(count) <= 0;
 }
 
-/* Any thread. True: the caller has claimed this very worker and must wake it. */
+/* Any thread. True: the caller has claimed this very worker, sees what that wrote before it fell asleep, and must wake it. */
 static inline bool idle_claim(struct idle *s, uint32_t worker)
 {
 	uint64_t bit = idle_bit(worker);
 
-	if (!(load_seq(&s->asleep[worker / 64]) & bit) || !(and_seq(&s->asleep[worker / 64], ~bit) & bit))
+	if (!(load_seq(&s->asleep[worker / 64]) & bit)) /* WAKE-2 (pairs with SLEEP-3) */
 		return false;
-	add_seq(&s->count, IDLE_SEARCHER - IDLE_SLEEPER);
+	if (!(and_acquire(&s->asleep[worker / 64], ~bit) & bit)) /* WAKE-3 (pairs with SLEEP-3) */
+		return false;
+	add_relaxed(&s->count, IDLE_SEARCHER - IDLE_SLEEPER);
 	return true;
 }
 
@@ -115,14 +121,14 @@ static inline uint32_t idle_choose(struct idle *s, uint32_t word, uint64_t bits,
 	return word * 64 + (uint32_t)__builtin_ctzll(bits);
 }
 
-/* Any thread. Claims one sleeper; workers from `limit` on, rounded up to 64, are not looked at. IDLE_NOBODY: there is none.
+/* Any thread that saw one in the count (S1). Claims one sleeper; workers from `limit` on, rounded up to 64, are not looked at. IDLE_NOBODY: there is none.
  * The claimer must wake it.                                                                                             */
 static inline uint32_t idle_claim_one(struct idle *s, uint32_t limit, uint32_t cpu)
 {
 	for (uint32_t word = 0; word * 64 < limit; word++) {
 		uint64_t bits;
 
-		while ((bits = load_seq(&s->asleep[word])) != 0) {
+		while ((bits = load_relaxed(&s->asleep[word])) != 0) {
 			uint32_t worker = idle_choose(s, word, bits, cpu);
 
 			if (idle_claim(s, worker))
@@ -140,8 +146,20 @@ static inline bool idle_search_begin(struct idle *s, uint32_t workers)
 	do {
 		if (2 * idle_searchers(count) >= (int32_t)workers)
 			return false;
-	} while (!cas_seq(&s->count, &count, count + IDLE_SEARCHER));
+	} while (!cas_relaxed(&s->count, &count, count + IDLE_SEARCHER));
 	return true;
+}
+
+/* The claimer, after the wake was delivered; `woken` counts them for the worker. */
+static inline void idle_wake_delivered(ATOMIC(uint32_t) *woken)
+{
+	add_release(woken, 1u); /* CLAIM-1 (pairs with CLAIM-2) */
+}
+
+/* The worker. False: a claimer is still at it, and may be using what the worker is about to close. */
+static inline bool idle_wakes_delivered(ATOMIC(uint32_t) *woken, uint32_t claims)
+{
+	return load_acquire(woken) == claims; /* CLAIM-2 (pairs with CLAIM-1) */
 }
 
 /* The searcher. True: it was the last one and somebody sleeps, so it must look whether there is more to do. */

@@ -41,10 +41,10 @@ static inline void inbox_init(struct inbox *b)
 	store_relaxed(&b->newest, (struct letter *)NULL);
 }
 
-/* The next owner, after a close. Late posters may still be at it. */
+/* The next owner, after a close. Late posters may still be at it; they read nothing of his, so this needs no order. */
 static inline void inbox_open(struct inbox *b)
 {
-	store_release(&b->newest, (struct letter *)NULL);
+	store_relaxed(&b->newest, (struct letter *)NULL);
 }
 
 /* Any thread. False when closed: the letter is still yours. seq_cst, because the caller looks next whether the owner
@@ -57,14 +57,14 @@ static inline bool inbox_push(struct inbox *b, struct letter *letter)
 		if (newest == INBOX_CLOSED)
 			return false;
 		letter->next = newest;
-	} while (!cas_seq(&b->newest, &newest, letter)); /* INBOX-1 (pairs with INBOX-2 and INBOX-3) */
+	} while (!cas_seq(&b->newest, &newest, letter)); /* INBOX-1 (pairs with INBOX-2, INBOX-3 and INBOX-4) */
 	return true;
 }
 
 /* Any thread. */
 static inline bool inbox_is_empty(struct inbox *b)
 {
-	struct letter *newest = load_seq(&b->newest);
+	struct letter *newest = load_seq(&b->newest); /* INBOX-4 (pairs with INBOX-1) */
 
 	return newest == NULL || newest == INBOX_CLOSED;
 }

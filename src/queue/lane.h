@@ -13,7 +13,7 @@
  *
  * A taker copies first and claims afterwards (see slot.h). A post moves tail by a seq_cst compare-and-swap, because the poster
  * looks for sleepers next (see idle.h), and because it must fail when the lane was closed meanwhile: a closed lane accepts
- * nothing, not even from a poster who looked a moment before.                                                            */
+ * nothing, not even from a poster who looked a moment before. Moving tail publishes the slots and the ring itself.       */
 #include "base/fault.h"
 #include "base/lock.h"
 #include "queue/chunks.h"
@@ -67,8 +67,8 @@ static inline uint64_t lane_distance(uint64_t from, uint64_t to)
 /* Any thread. Approximate while others work on it. */
 static inline uint64_t lane_length(struct lane *l)
 {
-	uint64_t listed = load_seq(&l->listed); /* LANE-8 (pairs with LANE-3) */
-	uint64_t head = load_seq(&l->head);
+	uint64_t listed = load_seq(&l->listed); /* LANE-9 (pairs with LANE-3) */
+	uint64_t head = load_acquire(&l->head); /* LANE-7 (pairs with LANE-5): tail must not be older */
 
 	return listed + lane_distance(head, load_seq(&l->tail)); /* LANE-1 (pairs with LANE-2) */
 }
@@ -80,7 +80,7 @@ static inline int lane_make_ring(struct lane *l, const struct memory *memory)
 
 	if (!ring) {
 		ring = (struct slot *)hive__memory_new(memory, LANE_CAPACITY * sizeof(struct slot));
-		store_release(&l->ring, ring); /* LANE-9 (pairs with LANE-10) */
+		store_relaxed(&l->ring, ring); /* tail publishes it */
 	}
 	return ring ? 0 : -ENOMEM;
 }
@@ -90,8 +90,7 @@ static inline bool lane_has_room(struct lane *l, size_t n)
 {
 	uint64_t tail = load_relaxed(&l->tail), head;
 
-	/* LANE-12 (pairs with LANE-11) */
-	if (load_acquire(&l->listed) > 0 || !load_relaxed(&l->ring) || HIVE_FAULT("lane full"))
+	if (load_relaxed(&l->listed) > 0 || !load_relaxed(&l->ring) || HIVE_FAULT("lane full"))
 		return false;
 	if (LANE_CAPACITY - lane_distance(load_relaxed(&l->head_seen), tail) >= n)
 		return true;
@@ -103,7 +102,7 @@ static inline bool lane_has_room(struct lane *l, size_t n)
 /* The writer, with room for them. False: the lane was closed, nothing was put. */
 static inline bool lane_write(struct lane *l, const struct hive_task *tasks, uint64_t n, bool fresh)
 {
-	struct slot *ring = load_acquire(&l->ring); /* LANE-10 (pairs with LANE-9): a former writer made it */
+	struct slot *ring = load_relaxed(&l->ring);
 	uint64_t tail = load_relaxed(&l->tail);
 
 	for (uint64_t i = 0; i < n; i++)
@@ -113,7 +112,7 @@ static inline bool lane_write(struct lane *l, const struct hive_task *tasks, uin
 	do {
 		if (fresh && tail & LANE_CLOSED)
 			return false;
-		/* LANE-2 (pairs with LANE-1 and LANE-6) */
+		/* LANE-2 (pairs with LANE-1, LANE-6, LANE-8 and POOL-6) */
 	} while (!cas_seq(&l->tail, &tail, (tail & LANE_CLOSED) | LANE_INDEX(tail + n)));
 	return true;
 }
@@ -137,9 +136,9 @@ static inline int lane_append(struct lane *l, const struct hive_task *tasks, siz
 		r = chunks_append(&l->list, tasks, n, store);
 	/* Who looks before sleeping sees the list in any case if there was one before; only its first tasks need the order. */
 	if (r == 0 && l->list.count == n)
-		exchange_seq(&l->listed, (uint64_t)n); /* LANE-3 (pairs with LANE-8) */
+		exchange_seq(&l->listed, (uint64_t)n); /* LANE-3 (pairs with LANE-9) */
 	else if (r == 0)
-		store_release(&l->listed, (uint64_t)l->list.count); /* LANE-11 (pairs with LANE-12) */
+		store_relaxed(&l->listed, (uint64_t)l->list.count);
 	lock_release(&l->lock);
 	if (r < 0 && large)
 		chunks_free(batch.first, store);
@@ -165,7 +164,7 @@ static inline int lane_give(struct lane *l, const struct hive_task *tasks, size_
 }
 
 /* Any thread. From the list, when the ring is empty. Under the lock the ring cannot fill up behind our back: its writer uses
- * the list while there is one.                                                                                            */
+ * the list while there is one; and the lock shows what he put into the ring before.                                      */
 static inline size_t lane_take_listed(struct lane *l, struct hive_task *ret_tasks, size_t max,
                                       struct chunk_store *store)
 {
@@ -174,29 +173,29 @@ static inline size_t lane_take_listed(struct lane *l, struct hive_task *ret_task
 	uint64_t head;
 
 	lock_acquire(&l->lock);
-	head = load_seq(&l->head);
-	if (lane_distance(head, load_seq(&l->tail)) == 0)
+	head = load_relaxed(&l->head);
+	if (lane_distance(head, load_relaxed(&l->tail)) == 0)
 		while (n < max && l->list.count > 0)
 			ret_tasks[n++] = chunks_take(&l->list, &empty);
 	if (n > 0)
-		store_release(&l->listed, (uint64_t)l->list.count); /* LANE-11 (pairs with LANE-12) */
+		store_relaxed(&l->listed, (uint64_t)l->list.count);
 	lock_release(&l->lock);
 	chunks_free(empty, store);
 	return n;
 }
 
-/* Any thread. Up to max of the oldest tasks; how many there were. */
+/* Any thread. Up to max of the oldest tasks; how many there were. None is no proof of emptiness: lane_length() is. */
 static inline size_t lane_take(struct lane *l, struct hive_task *ret_tasks, size_t max, struct chunk_store *store)
 {
-	uint64_t head = load_acquire(&l->head), listed, n;
+	uint64_t head = load_relaxed(&l->head), listed, n;
 	struct slot *ring;
 
 	for (;;) {
-		listed = load_seq(&l->listed);
-		n = lane_distance(head, load_seq(&l->tail)); /* LANE-6 (pairs with LANE-2) */
-		/* A stale head: others took, and the writer went on. */
+		listed = load_relaxed(&l->listed);
+		n = lane_distance(head, load_acquire(&l->tail)); /* LANE-6 (pairs with LANE-2) */
+		/* A stale head: others took, and the writer went on. Or a stale tail, behind head: not with the next head. */
 		if (n > LANE_CAPACITY) {
-			head = load_acquire(&l->head);
+			head = load_acquire(&l->head); /* LANE-7 (pairs with LANE-5) */
 			continue;
 		}
 		if (n == 0) {
@@ -204,23 +203,24 @@ static inline size_t lane_take(struct lane *l, struct hive_task *ret_tasks, size
 
 			if (taken > 0 || listed == 0)
 				return taken;
-			head = load_acquire(&l->head); /* the ring was in use again */
+			head = load_relaxed(&l->head); /* the ring was in use again */
 			continue;
 		}
 		if (n > max)
 			n = max;
-		ring = load_acquire(&l->ring); /* LANE-10 (pairs with LANE-9) */
+		ring = load_relaxed(&l->ring);
 		for (uint64_t i = 0; i < n; i++)
 			ret_tasks[i] = slot_read(&ring[(head + i) & (LANE_CAPACITY - 1)]);
-		if (cas_acq_rel(&l->head, &head, LANE_INDEX(head + n))) /* LANE-5 (pairs with LANE-4) */
+		if (cas_release(&l->head, &head, LANE_INDEX(head + n))) /* LANE-5 (pairs with LANE-4 and LANE-7) */
 			return (size_t)n;
 	}
 }
 
-/* Any thread. Nothing fresh comes in any more; what is inside can be taken, and moved about. */
+/* Any thread. Nothing fresh comes in any more; what is inside can be taken, and moved about. Whoever is told of it by a
+ * release afterwards (the state of the hive) sees all that was accepted, and what its posters did before.             */
 static inline void lane_close(struct lane *l)
 {
-	or_seq(&l->tail, LANE_CLOSED);
+	or_acquire(&l->tail, LANE_CLOSED); /* LANE-8 (pairs with LANE-2) */
 	lock_acquire(&l->lock);
 	l->closed = true;
 	lock_release(&l->lock);

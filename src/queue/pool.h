@@ -81,10 +81,11 @@ static inline uint32_t pool_claim_lane(struct pool *p, uint64_t poster)
 	for (uint32_t n = 0; n < POOL_PROBES && lane_length(&p->lanes[POOL_COMMON]) == 0; n++) {
 		uint64_t nobody = 0;
 
-		if (cas_acq_rel(&p->lanes[pool_place(poster, n)].owner, &nobody, poster)) {
-			or_seq(&p->used, 1u << pool_place(poster, n));
-			/* A read-modify-write sees the last value there is, also that of a writer who has died. */
-			or_seq(&p->lanes[pool_place(poster, n)].tail, (uint64_t)0);
+		if (cas_relaxed(&p->lanes[pool_place(poster, n)].owner, &nobody, poster)) {
+			or_seq(&p->used, 1u << pool_place(poster, n)); /* POOL-4 (pairs with POOL-5) */
+			/* A read-modify-write sees the last value there is, also that of a writer who has died, and with it
+			 * what he did before: POOL-6 (pairs with LANE-2). */
+			or_acquire(&p->lanes[pool_place(poster, n)].tail, (uint64_t)0);
 			return pool_place(poster, n);
 		}
 	}
@@ -99,7 +100,7 @@ static inline void pool_reclaim(struct pool *p, uint64_t poster)
 		uint64_t owner = load_relaxed(&lane->owner);
 
 		if (owner != 0 && !hive__thread_lives(owner))
-			cas_acq_rel(&lane->owner, &owner, (uint64_t)0);
+			cas_relaxed(&lane->owner, &owner, (uint64_t)0);
 	}
 }
 
@@ -127,8 +128,8 @@ static inline int pool_give_many(struct pool *p, uint64_t poster, const struct h
 		r = pool_give_common(p, poster, tasks, n, fresh);
 	else
 		r = lane_give(&p->lanes[lane], tasks, n, fresh, &p->store);
-	if (r == 0 && !(load_seq(&p->ready) & (1u << lane)))
-		or_seq(&p->ready, 1u << lane); /* POOL-1 (pairs with POOL-2) */
+	if (r == 0 && !(load_seq(&p->ready) & (1u << lane))) /* POOL-1 (pairs with POOL-2) */
+		or_relaxed(&p->ready, 1u << lane);
 	return r;
 }
 
@@ -149,7 +150,7 @@ static inline uint32_t pool_rotate(uint32_t ready, uint32_t from)
 static inline size_t pool_take_many(struct pool *p, uint32_t start, struct hive_task *ret_tasks, size_t max)
 {
 	uint32_t from = start & (POOL_LANES - 1);
-	uint32_t ready = pool_rotate(load_seq(&p->ready), from);
+	uint32_t ready = pool_rotate(load_relaxed(&p->ready), from);
 
 	while (ready) {
 		uint32_t lane = ((uint32_t)__builtin_ctz(ready) + from) & (POOL_LANES - 1);
@@ -157,9 +158,9 @@ static inline size_t pool_take_many(struct pool *p, uint32_t start, struct hive_
 
 		if (n > 0)
 			return n;
-		and_seq(&p->ready, ~(1u << lane)); /* POOL-2 (pairs with POOL-1 and POOL-3) */
+		and_seq(&p->ready, ~(1u << lane)); /* POOL-2 (pairs with POOL-1) */
 		if (lane_length(&p->lanes[lane]) > 0)
-			or_seq(&p->ready, 1u << lane);
+			or_relaxed(&p->ready, 1u << lane);
 		else
 			ready &= ready - 1;
 	}
@@ -169,19 +170,19 @@ static inline size_t pool_take_many(struct pool *p, uint32_t start, struct hive_
 /* Any thread. Cheap, and may be wrong for a moment either way. */
 static inline bool pool_looks_empty(struct pool *p)
 {
-	return load_seq(&p->ready) == 0;
+	return load_relaxed(&p->ready) == 0;
 }
 
 /* Any thread. Sees everything whose poster has already looked for sleepers, and sees to it that takers find it. */
 static inline bool pool_is_empty(struct pool *p)
 {
-	for (uint32_t used = load_seq(&p->used); used; used &= used - 1) {
+	for (uint32_t used = load_seq(&p->used); used; used &= used - 1) { /* POOL-5 (pairs with POOL-4) */
 		uint32_t lane = (uint32_t)__builtin_ctz(used);
 
 		if (lane_length(&p->lanes[lane]) == 0)
 			continue;
-		if (!(load_seq(&p->ready) & (1u << lane)))
-			or_seq(&p->ready, 1u << lane); /* POOL-3 (pairs with POOL-2) */
+		if (!(load_relaxed(&p->ready) & (1u << lane)))
+			or_relaxed(&p->ready, 1u << lane);
 		return false;
 	}
 	return true;

@@ -53,7 +53,7 @@ static inline struct slab_item *slab_at(struct slab *s, uint32_t number)
 	if (number >= load_acquire(&s->count)) /* SLAB-1 (pairs with SLAB-2) */
 		return NULL;
 	number -= SLAB_FIRST * ((1u << segment) - 1);
-	return (struct slab_item *)(void *)(load_acquire(&s->segments[segment]) + number * s->item_bytes);
+	return (struct slab_item *)(void *)(load_relaxed(&s->segments[segment]) + number * s->item_bytes);
 }
 
 /* Any thread. Gives back a chain that is linked through next_free from first to last. */
@@ -90,8 +90,8 @@ static inline int slab_grow_locked(struct slab *s)
 		item->number = count + i;
 		store_relaxed(&item->next_free, i + 1 < more ? count + i + 2 : 0);
 	}
-	store_release(&s->segments[segment], memory);
-	store_release(&s->count, count + more); /* SLAB-2 (pairs with SLAB-1) */
+	store_relaxed(&s->segments[segment], memory); /* count publishes it */
+	store_release(&s->count, count + more);       /* SLAB-2 (pairs with SLAB-1) */
 	slab_put_chain(s, (struct slab_item *)(void *)memory, item);
 	return 0;
 }
@@ -110,15 +110,16 @@ static inline int slab_reserve(struct slab *s, size_t items)
 
 static inline struct slab_item *slab_pop(struct slab *s)
 {
-	uint64_t head = load_acquire(&s->free_head), next; /* SLAB-4 (pairs with SLAB-3) */
 	struct slab_item *item;
+	uint64_t head, next;
 
 	do {
+		head = load_acquire(&s->free_head); /* SLAB-4 (pairs with SLAB-3) */
 		if ((uint32_t)head == 0)
 			return NULL;
 		item = slab_at(s, (uint32_t)head - 1);
 		next = ((head >> 32) + 1) << 32 | load_relaxed(&item->next_free);
-	} while (!cas_acq_rel(&s->free_head, &head, next));
+	} while (!cas_relaxed(&s->free_head, &head, next)); /* the very head that was read: its tag says so */
 	return item;
 }
 

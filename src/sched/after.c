@@ -27,7 +27,7 @@ static struct worker *choose(struct hive *hive)
 	struct worker *a, *b;
 
 	if (live < 2)
-		return load_acquire(&hive->main);
+		return hive__main(hive);
 	first = rng_below(hive__random(hive), live);
 	second = rng_below(hive__random(hive), live - 1);
 	if (second >= first)
@@ -35,21 +35,13 @@ static struct worker *choose(struct hive *hive)
 	a = hive__nth_live(&hive->io, first);
 	b = hive__nth_live(&hive->io, second);
 	if (!a || !b) /* somebody was detached just now */
-		return a ? a : b ? b : load_acquire(&hive->main);
+		return a ? a : b ? b : hive__main(hive);
 	return load_relaxed(&b->timer_count) < load_relaxed(&a->timer_count) ? b : a;
 }
 
 static uint64_t post_id(struct delayed *d)
 {
 	return delayed_generation(d) << 32 | (uint64_t)d->parcel.home->index << 22 | d->parcel.item.number;
-}
-
-/* Generations live in 32 bits of an id and are never 0, so neither is an id. */
-static uint64_t next_generation(struct delayed *d)
-{
-	uint64_t generation = (delayed_generation(d) + 1) & UINT32_MAX;
-
-	return generation ? generation : 1;
 }
 
 static void prepare(struct delayed *d, hive_fn *fn, void *arg, int64_t due_ns)
@@ -63,8 +55,7 @@ static void prepare(struct delayed *d, hive_fn *fn, void *arg, int64_t due_ns)
 	d->timer.on_fire = hive__fire_delayed;
 	d->timer.due_ns = due_ns;
 	d->timer.period_ns = 0;
-	/* TICKET-1 (pairs with TICKET-2) */
-	store_release(&d->ticket, next_generation(d) * TICKET_STATES + TICKET_WAITING);
+	delayed_begin(d);
 }
 
 /* Any thread. A delayed post on its way to a worker that will keep it; falls back to the main worker. False: all closed. */
@@ -81,7 +72,7 @@ static bool send_to(struct worker *w, struct delayed *d)
 
 int hive__send_delayed(struct hive *hive, struct delayed *d)
 {
-	struct worker *w = choose(hive), *last_resort = load_acquire(&hive->main);
+	struct worker *w = choose(hive), *last_resort = hive__main(hive);
 
 	return send_to(w, d) || send_to(last_resort, d) ? 0 : -ESHUTDOWN;
 }
@@ -90,7 +81,7 @@ static int refuse(struct delayed *d, int error)
 {
 	if (error == -ESHUTDOWN)
 		hive__refuse(d->parcel.home->hive, 1);
-	store_relaxed(&d->ticket, delayed_generation(d) * TICKET_STATES);
+	delayed_end(d);
 	hive__parcel_free(&d->parcel);
 	return error;
 }
@@ -151,7 +142,7 @@ int hive_post_self_after(int64_t delay_ns, hive_fn *fn, void *arg, uint64_t *ret
 static void let_go(struct worker *w, struct delayed *d)
 {
 	sub_relaxed(&w->timer_count, 1u);
-	store_relaxed(&d->ticket, delayed_generation(d) * TICKET_STATES + TICKET_FREE);
+	delayed_end(d);
 	hive__parcel_free(&d->parcel);
 }
 
@@ -197,7 +188,7 @@ void hive__place_delayed(struct worker *w, struct delayed *d)
 		settle(w, d);
 		return;
 	}
-	if (load_acquire(&d->ticket) % TICKET_STATES == TICKET_CANCELLED) { /* on its way here */
+	if (delayed_is_cancelled(d)) { /* on its way here */
 		let_go(w, d);
 		return;
 	}
@@ -254,7 +245,7 @@ void hive__sweep_cancelled(struct worker *w)
 		struct hive_timer *timer = h->entries[i].timer;
 		struct delayed *d = delayed_of_timer(timer);
 
-		if (!hive__timer_is_delayed(timer) || load_acquire(&d->ticket) % TICKET_STATES != TICKET_CANCELLED) {
+		if (!hive__timer_is_delayed(timer) || !delayed_is_cancelled(d)) {
 			h->entries[kept++] = h->entries[i];
 			continue;
 		}
@@ -290,7 +281,7 @@ int hive_post_cancel(struct hive *hive, uint64_t post)
 	d = (struct delayed *)(void *)slab_at(&home->delayed, (uint32_t)post & ((1u << 22) - 1));
 	if (!d)
 		return -ESRCH;
-	if (!delayed_claim(d, generation, TICKET_CANCELLED)) /* TICKET-2 (pairs with TICKET-1) */
+	if (!delayed_claim(d, generation, TICKET_CANCELLED))
 		return -ESRCH;
 	add_relaxed(&hive->cancelled, 1u);
 	keeper = load_relaxed(&d->keeper); /* who reads itself here has it, and nobody can take it away meanwhile */

@@ -42,7 +42,7 @@ bool hive__compute_beat(struct worker *w, int64_t *ret_wait_ns)
 		run_one(w, task);
 		return true;
 	}
-	if (load_acquire(&hive->state) >= HIVE_DRAINING) /* the hint said empty; what was accepted has to run */
+	if (hive__state(hive) >= HIVE_DRAINING) /* the hint said empty; what was accepted has to run */
 		return !pool_is_empty(&hive->compute_pool);
 	if (!ret_wait_ns) {
 		sleep_in_parker(w);
@@ -56,7 +56,7 @@ bool hive__compute_beat(struct worker *w, int64_t *ret_wait_ns)
 /* An answer is no longer under way. The last one ends the waiting of workers that drain. */
 void hive__reply_received(struct hive *hive)
 {
-	if (sub_seq(&hive->replies, 1u) == 1 && load_acquire(&hive->state) >= HIVE_DRAINING) {
+	if (replies_end(&hive->replies, &hive->state)) {
 		lock_acquire(&hive->registry_lock);
 		hive__kick_all(hive);
 		lock_release(&hive->registry_lock);
@@ -83,7 +83,7 @@ void hive__run_then(void *arg)
 	if (deliver_reply(home, p))
 		return;
 	p->target = HIVE_WORKER_NONE; /* it has left: the main worker stands in */
-	if (deliver_reply(load_acquire(&hive->main), p))
+	if (deliver_reply(hive__main(hive), p))
 		return;
 	hive__reply_received(hive);
 	add_relaxed(&hive->lost_replies, 1u); /* accepted, and dropped below: the books must balance */

@@ -192,7 +192,7 @@ int hive_destroy(struct hive *hive)
 		return -EOWNERDEAD;
 	if (hive__current_in(hive))
 		return -EDEADLK;
-	state = load_acquire(&hive->state);
+	state = hive__state(hive);
 	if (state == HIVE_CREATED && hive_stop(hive, HIVE_NOW, HIVE_NOWAIT) == 0)
 		state = HIVE_STOPPED;
 	if (state != HIVE_STOPPED || load_acquire(&hive->in_run)) /* RUN-3 (pairs with RUN-1) */

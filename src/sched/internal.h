@@ -20,6 +20,8 @@
 #include "queue/pool.h"
 #include "queue/slab.h"
 #include "sched/parcel.h"
+#include "sched/slots.h"
+#include "sched/state.h"
 #include "sched/trail.h"
 #include "sched/tune.h"
 
@@ -137,25 +139,6 @@ struct worker {
 	struct parcel farewell;     /* O until pushed, then of the adopter */
 };
 
-/* hive.state; only ever grows, but a start that fails falls back to CREATED. */
-enum hive_state {
-	HIVE_CREATED,
-	HIVE_STARTING,
-	HIVE_UNDOING, /* the start has failed: threads that were made end again */
-	HIVE_RUNNING,
-	HIVE_DRAINING, /* hive_stop(HIVE_DRAIN) */
-	HIVE_LEAVING,  /* hive_stop(HIVE_NOW), or the deadline passed */
-	HIVE_STOPPED
-};
-
-struct workers {                                         /* of one kind */
-	ATOMIC(struct worker *) slots[HIVE_WORKERS_MAX]; /* A  made under registry_lock, never unmade before destroy */
-	ATOMIC(uint64_t) live[HIVE_WORKERS_MAX / 64];    /* A  bit: takes part */
-	ATOMIC(uint32_t) limit;                          /* A  slots[limit …] were never used */
-	ATOMIC(uint32_t) count;                          /* A  live ones */
-	struct idle idle;                                /* A */
-};
-
 struct hive {
 	struct hive_host host;             /* I  complete: no NULL but for what is optional */
 	struct memory memory;              /* I */
@@ -203,10 +186,15 @@ static inline uint32_t hive__cpu(const struct hive *hive)
 	return hive->stepped ? 0 : hive__thread_cpu();
 }
 
-/* Slots below it exist. */
-static inline uint32_t hive__limit(struct workers *set)
+static inline uint32_t hive__state(const struct hive *hive)
 {
-	return load_acquire(&set->limit); /* SLOT-1 (pairs with SLOT-2) */
+	return state_read(&hive->state);
+}
+
+/* The main worker; NULL before the first IO worker was attached. */
+static inline struct worker *hive__main(struct hive *hive)
+{
+	return slots_main(&hive->main);
 }
 
 /* current.c */
@@ -241,9 +229,6 @@ int hive__setup_fill(struct hive *hive, struct worker *w, const struct hive_work
 
 /* registry.c */
 struct worker *hive__find_io(struct hive *hive, uint32_t id);
-struct worker *hive__slot(const struct workers *set, uint32_t index);
-bool hive__is_live(struct workers *set, uint32_t index);
-struct worker *hive__nth_live(struct workers *set, uint32_t nth);
 bool hive__names_compute(struct hive *hive, uint32_t id);
 void hive__worker_free(struct worker *w);
 void hive__lock_settled(struct hive *hive);
@@ -376,7 +361,7 @@ static inline int hive__door(struct hive *hive, hive_fn *fn)
 		return -EINVAL;
 	if (forkmark_is_child(hive->mark))
 		return -EOWNERDEAD;
-	return load_acquire(&hive->state) >= HIVE_DRAINING ? hive__refuse(hive, 1) : 0; /* STOP-1 (pairs with STOP-2) */
+	return hive__state(hive) >= HIVE_DRAINING ? hive__refuse(hive, 1) : 0;
 }
 
 void hive__run_then(void *arg);

@@ -81,7 +81,7 @@ static void hurry_if_late(struct hive *hive)
 	if (hive__now(hive) < load_relaxed(&hive->stop_deadline_ns))
 		return;
 	lock_acquire(&hive->registry_lock);
-	if (cas_seq(&hive->state, &draining, HIVE_LEAVING)) {
+	if (state_move(&hive->state, &draining, HIVE_LEAVING)) {
 		hive->deadline_missed = true;
 		hive__kick_all(hive);
 	}
@@ -96,9 +96,9 @@ static enum parting parting_while_draining(struct worker *w, bool is_last)
 
 	if (hive__own_work(w) || !pool_is_empty(&hive->pool))
 		return PARTING_BUSY;
-	if (load_seq(&hive->replies) > 0 && load_seq(&hive->compute_alive) == 0)
+	if (replies_left(&hive->replies) > 0 && load_seq(&hive->compute_alive) == 0)
 		hive__drop_pool(hive, &hive->compute_pool);
-	if (load_seq(&hive->replies) > 0)
+	if (replies_left(&hive->replies) > 0)
 		return PARTING_WAIT;
 	if (hive__own_work(w))
 		return PARTING_BUSY;
@@ -112,7 +112,7 @@ enum parting hive__parting(struct worker *w)
 	struct hive *hive = w->hive;
 	bool is_last;
 
-	if (load_acquire(&hive->state) < HIVE_DRAINING)
+	if (hive__state(hive) < HIVE_DRAINING)
 		return load_acquire(&w->leave) ? PARTING_LEAVE : PARTING_NONE;
 	if (w->kind == HIVE_WORKER_COMPUTE)
 		return PARTING_LEAVE;
@@ -198,7 +198,7 @@ static void hand_over_tasks(struct worker *w, int *budget)
 static void give_timers(struct worker *w)
 {
 	struct hive *hive = w->hive;
-	struct worker *main = load_acquire(&hive->main);
+	struct worker *main = hive__main(hive);
 	struct hive_timer *timers;
 	struct letter *delayed;
 
@@ -249,7 +249,7 @@ void hive__hand_over(struct worker *w)
 /* On no worker's thread: the task must not run here. Without memory in the pool the main worker gets it as it is. */
 static void give_parcel(struct hive *hive, struct parcel *p)
 {
-	struct worker *main = load_acquire(&hive->main);
+	struct worker *main = hive__main(hive);
 	struct hive_task task = p->task;
 
 	if (pool_give(&hive->pool, hive__thread_number(), task, false) == 0) {

@@ -47,15 +47,43 @@ struct delayed {
 #define delayed_of_letter(l) ((struct delayed *)(void *)parcel_of_letter(l))
 #define delayed_of_timer(t) ((struct delayed *)(void *)((char *)(t)-offsetof(struct delayed, timer)))
 
+static inline uint64_t delayed_generation(struct delayed *d)
+{
+	return load_relaxed(&d->ticket) / TICKET_STATES;
+}
+
+/* Generations live in 32 bits of an id and are never 0, so neither is an id. */
+static inline uint64_t delayed_next_generation(struct delayed *d)
+{
+	uint64_t generation = (delayed_generation(d) + 1) & UINT32_MAX;
+
+	return generation ? generation : 1;
+}
+
+/* Who took it from the slab, and has filled it in: from here on it can be cancelled. */
+static inline void delayed_begin(struct delayed *d)
+{
+	/* TICKET-1 (pairs with TICKET-2) */
+	store_release(&d->ticket, delayed_next_generation(d) * TICKET_STATES + TICKET_WAITING);
+}
+
 /* Moves the ticket from WAITING to `state`; exactly one caller succeeds per generation. */
 static inline bool delayed_claim(struct delayed *d, uint64_t generation, uint64_t state)
 {
 	uint64_t waiting = generation * TICKET_STATES + TICKET_WAITING;
 
-	return cas_acq_rel(&d->ticket, &waiting, generation * TICKET_STATES + state);
+	/* TICKET-2 (pairs with TICKET-1) */
+	return cas_acquire(&d->ticket, &waiting, generation * TICKET_STATES + state);
 }
 
-static inline uint64_t delayed_generation(struct delayed *d)
+/* The keeper. Nobody else uses it after cancelling, so seeing it is enough. */
+static inline bool delayed_is_cancelled(struct delayed *d)
 {
-	return load_relaxed(&d->ticket) / TICKET_STATES;
+	return load_relaxed(&d->ticket) % TICKET_STATES == TICKET_CANCELLED;
+}
+
+/* The keeper, or its poster when it was refused; it goes back to the slab next, and the slab has the order. */
+static inline void delayed_end(struct delayed *d)
+{
+	store_relaxed(&d->ticket, delayed_generation(d) * TICKET_STATES + TICKET_FREE);
 }

@@ -50,8 +50,7 @@ static int check_many(struct hive *hive, const struct hive_task *tasks, size_t c
 			return -EINVAL;
 	if (forkmark_is_child(hive->mark))
 		return -EOWNERDEAD;
-	return load_acquire(&hive->state) >= HIVE_DRAINING ? hive__refuse(hive, count)
-	                                                   : 0; /* STOP-1 (pairs with STOP-2) */
+	return hive__state(hive) >= HIVE_DRAINING ? hive__refuse(hive, count) : 0;
 }
 
 int hive_post(struct hive *hive, hive_fn *fn, void *arg)
@@ -139,7 +138,7 @@ int hive_post_to(struct hive *hive, uint32_t worker, hive_fn *fn, void *arg)
 	w = p->home;
 	if (!inbox_push(&w->inbox, &p->letter)) {
 		hive__parcel_free(p);
-		return load_acquire(&hive->state) >= HIVE_DRAINING ? hive__refuse(hive, 1) : -ESRCH;
+		return hive__state(hive) >= HIVE_DRAINING ? hive__refuse(hive, 1) : -ESRCH;
 	}
 	hive__wake_if_asleep(w);
 	return 0;
@@ -195,7 +194,7 @@ int hive_post_compute_then(struct hive *hive, hive_fn *work, uint32_t reply_to, 
 		return r;
 	p->then = done;
 	task.arg = p;
-	add_seq(&hive->replies, 1u);
+	replies_begin(&hive->replies);
 	r = into_pool(hive, &hive->compute_pool, &hive->compute, &task, 1);
 	if (r < 0) {
 		hive__parcel_free(p);

@@ -99,7 +99,7 @@ struct parcel *hive__mail_take(struct worker *w)
  * worker, as promised; a task may run anywhere. False: it must be kept here.                                             */
 static bool forward(struct worker *w, struct parcel *p)
 {
-	struct worker *main = load_acquire(&w->hive->main);
+	struct worker *main = hive__main(w->hive);
 
 	if (p->kind == PARCEL_REPLY) {
 		p->target = HIVE_WORKER_NONE;

@@ -13,34 +13,6 @@ static uint32_t make_id(const struct worker *w)
 	return w->generation << ID_GENERATION | (w->kind == HIVE_WORKER_COMPUTE ? ID_KIND : 0u) | w->index;
 }
 
-struct worker *hive__slot(const struct workers *set, uint32_t index)
-{
-	return load_relaxed(&set->slots[index]);
-}
-
-bool hive__is_live(struct workers *set, uint32_t index)
-{
-	return load_acquire(&set->live[index / 64]) & (uint64_t)1 << (index % 64);
-}
-
-/* The nth live worker in the order of slots; NULL: fewer than that by now. */
-struct worker *hive__nth_live(struct workers *set, uint32_t nth)
-{
-	for (uint32_t word = 0; word * 64 < hive__limit(set); word++) {
-		uint64_t bits = load_acquire(&set->live[word]);
-		uint32_t here = (uint32_t)__builtin_popcountll(bits);
-
-		if (nth >= here) {
-			nth -= here;
-			continue;
-		}
-		while (nth-- > 0)
-			bits &= bits - 1;
-		return hive__slot(set, word * 64 + (uint32_t)__builtin_ctzll(bits));
-	}
-	return NULL;
-}
-
 static struct worker *find(struct hive *hive, uint32_t id)
 {
 	struct workers *set = id & ID_KIND ? &hive->compute : &hive->io;
@@ -50,13 +22,13 @@ static struct worker *find(struct hive *hive, uint32_t id)
 	if (index >= hive__limit(set))
 		return NULL;
 	w = hive__slot(set, index);
-	return load_acquire(&w->id) == id ? w : NULL;
+	return slots_name_of(&w->id) == id ? w : NULL;
 }
 
 struct worker *hive__find_io(struct hive *hive, uint32_t id)
 {
 	if (id == HIVE_WORKER_MAIN)
-		return load_acquire(&hive->main);
+		return hive__main(hive);
 	return id & ID_KIND ? NULL : find(hive, id);
 }
 
@@ -199,36 +171,25 @@ static int take_slot(struct hive *hive, const struct hive_worker_options *o, str
 	}
 	renew(w);
 	if (is_new) {
-		store_relaxed(&set->slots[w->index], w);
-		store_release(&set->limit, w->index + 1); /* SLOT-2 (pairs with SLOT-1) */
+		slots_publish(set, w->index, w);
 	} else {
 		inbox_open(&w->inbox);
 	}
 	w->life = WORKER_ATTACHED;
 	w->self_id = make_id(w);
-	store_release(&w->id, w->self_id);
+	slots_name(&w->id, w->self_id);
 	*ret_worker = w;
 	return 0;
 }
 
-/* Under registry_lock. From here on it takes part. */
 static void set_live(struct worker *w, bool live)
 {
-	struct workers *set = hive__set_of(w);
-	uint64_t bit = (uint64_t)1 << (w->index % 64);
-
-	if (live) {
-		or_seq(&set->live[w->index / 64], bit);
-		add_relaxed(&set->count, 1u);
-	} else {
-		and_seq(&set->live[w->index / 64], ~bit);
-		sub_relaxed(&set->count, 1u);
-	}
+	slots_set_live(hive__set_of(w), w->index, live);
 }
 
 static void free_slot(struct worker *w)
 {
-	store_release(&w->id, HIVE_WORKER_NONE);
+	slots_unname(&w->id);
 	w->life = WORKER_FREE;
 }
 
@@ -276,7 +237,7 @@ int hive_attach(struct hive *hive, const struct hive_worker_options *options, ui
 	else if (r == 0)
 		set_live(w, true);
 	if (r == 0 && o->kind == HIVE_WORKER_IO && !load_relaxed(&hive->main))
-		store_release(&hive->main, w);
+		slots_publish_main(&hive->main, w);
 	if (r == 0 && ret_worker)
 		*ret_worker = w->self_id;
 	lock_release(&hive->registry_lock);
@@ -333,7 +294,7 @@ int hive_detach(struct hive *hive, uint32_t worker, int64_t deadline_ns)
 		lock_release(&hive->registry_lock);
 		return r;
 	}
-	store_release(&w->id, HIVE_WORKER_NONE);
+	slots_unname(&w->id);
 	set_live(w, false);
 	ran = w->life == WORKER_RUNNING;
 	w->life = WORKER_LEAVING;
@@ -354,7 +315,7 @@ int hive_detach(struct hive *hive, uint32_t worker, int64_t deadline_ns)
 static size_t list(struct workers *set, uint32_t *ret_workers, size_t capacity, size_t n)
 {
 	for (uint32_t i = 0; i < hive__limit(set); i++) {
-		uint32_t id = hive__is_live(set, i) ? load_acquire(&hive__slot(set, i)->id) : HIVE_WORKER_NONE;
+		uint32_t id = hive__is_live(set, i) ? slots_name_of(&hive__slot(set, i)->id) : HIVE_WORKER_NONE;
 
 		if (id == HIVE_WORKER_NONE)
 			continue;

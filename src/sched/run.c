@@ -6,7 +6,7 @@
 
 static void set_state(struct hive *hive, uint32_t state)
 {
-	store_seq(&hive->state, state);
+	state_write(&hive->state, state);
 	hive__futex_wake(&hive->state, INT32_MAX);
 }
 
@@ -24,7 +24,7 @@ static int begin_start(struct hive *hive)
 		lock_release(&hive->registry_lock);
 		return -EINVAL;
 	}
-	cas_seq(&hive->state, &state, HIVE_STARTING);
+	state_move(&hive->state, &state, HIVE_STARTING);
 	lock_release(&hive->registry_lock);
 	if (state == HIVE_CREATED)
 		return 0;
@@ -88,7 +88,7 @@ static void now_running(struct hive *hive)
 {
 	uint32_t starting = HIVE_STARTING;
 
-	cas_seq(&hive->state, &starting, HIVE_RUNNING);
+	state_move(&hive->state, &starting, HIVE_RUNNING);
 	hive__futex_wake(&hive->state, INT32_MAX);
 }
 
@@ -210,7 +210,7 @@ static int stop_locked(struct hive *hive, uint32_t target, int64_t deadline_ns, 
 	}
 	pool_close(&hive->pool); /* first: who sees the new state and an empty pool may rely on it */
 	pool_close(&hive->compute_pool);
-	store_seq(&hive->state, state == HIVE_CREATED ? HIVE_LEAVING : target); /* STOP-2 (pairs with STOP-1) */
+	state_write(&hive->state, state == HIVE_CREATED ? HIVE_LEAVING : target);
 	hive__kick_all(hive);
 	return 0;
 }
@@ -256,7 +256,7 @@ int hive_join(struct hive *hive, int64_t deadline_ns)
 		return -EOWNERDEAD;
 	if (hive__current_in(hive))
 		return -EDEADLK;
-	while ((state = load_acquire(&hive->state)) != HIVE_STOPPED) {
+	while ((state = hive__state(hive)) != HIVE_STOPPED) {
 		int r;
 
 		if (state == HIVE_CREATED)

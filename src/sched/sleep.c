@@ -43,7 +43,7 @@ int64_t hive__time_to_wait(struct worker *w)
 	int64_t due = hive__next_due(w), deadline, now;
 	struct hive *hive = w->hive;
 
-	if (load_acquire(&hive->state) >= HIVE_DRAINING) {
+	if (hive__state(hive) >= HIVE_DRAINING) {
 		deadline = load_relaxed(&hive->stop_deadline_ns);
 		if (load_relaxed(&hive->state) == HIVE_DRAINING && deadline < due)
 			due = deadline;

@@ -67,7 +67,7 @@ int hive_source_start(struct hive_source *source)
 		return -EPERM;
 	if (forkmark_is_child(w->hive->mark))
 		return -EOWNERDEAD;
-	if (load_acquire(&w->hive->state) >= HIVE_DRAINING)
+	if (hive__state(w->hive) >= HIVE_DRAINING)
 		return -ESHUTDOWN;
 	if (!(w->core->ops->kinds & (1u << source->kind))) {
 		hive__warn(w->hive, "worker %s: core %s takes no source of kind %u", w->name, w->core->ops->name,

@@ -63,7 +63,7 @@ int hive_report_read(const struct hive *hive, struct hive_report *ret_report)
 
 	if (r < 0)
 		return r;
-	if (load_acquire(&h->state) != HIVE_STOPPED)
+	if (hive__state(h) != HIVE_STOPPED)
 		return -EBUSY;
 	memset(ret_report, 0, sizeof *ret_report);
 	ret_report->posted = s.posted;

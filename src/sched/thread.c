@@ -74,7 +74,7 @@ static void close_core(struct worker *w)
 
 	if (!core)
 		return;
-	while (load_acquire(&w->woken) != w->claims) /* CLAIM-2 (pairs with CLAIM-1): a claimer is still at it */
+	while (!idle_wakes_delivered(&w->woken, w->claims))
 		hive__thread_yield();
 	lock_acquire(&w->hive->registry_lock);
 	w->core = NULL;
@@ -91,7 +91,7 @@ void hive__worker_start(struct worker *w)
 /* What an IO worker still has goes to the others while anything may run. The main worker is the last: there are no others. */
 static void end_io(struct worker *w)
 {
-	uint32_t state = load_acquire(&w->hive->state);
+	uint32_t state = hive__state(w->hive);
 
 	if (state >= HIVE_DRAINING)
 		hive__silence(w);
@@ -142,7 +142,7 @@ static void report_open(struct worker *w, int r)
 static bool wait_for_all(struct hive *hive)
 {
 	hive__wait_word(hive, &hive->state, HIVE_STARTING, HIVE_FOREVER);
-	return load_acquire(&hive->state) != HIVE_UNDOING; /* which stays until we have ended */
+	return hive__state(hive) != HIVE_UNDOING; /* which stays until we have ended */
 }
 
 static void run_loop(struct worker *w)

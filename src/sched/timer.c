@@ -62,7 +62,7 @@ int hive_timer_start(struct hive_timer *timer, int64_t delay_ns, int64_t period_
 		return -EPERM;
 	if (forkmark_is_child(w->hive->mark))
 		return -EOWNERDEAD;
-	if (load_acquire(&w->hive->state) >= HIVE_DRAINING)
+	if (hive__state(w->hive) >= HIVE_DRAINING)
 		return -ESHUTDOWN;
 	end_move(w, timer);
 	due_ns = time_add(hive__now(w->hive), delay_ns > 0 ? delay_ns : 0);

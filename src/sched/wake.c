@@ -24,7 +24,7 @@ static void wake_claimed(struct worker *w)
 		store_relaxed(&w->wake_ns, hive__now(w->hive));
 	store_relaxed(&w->waker_cpu, hive__cpu(w->hive));
 	deliver(w);
-	add_release(&w->woken, 1u); /* CLAIM-1 (pairs with CLAIM-2) */
+	idle_wake_delivered(&w->woken);
 }
 
 void hive__wake_one(struct hive *hive, struct workers *set)

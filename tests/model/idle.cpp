@@ -20,7 +20,9 @@ template <typename T, int THREADS, int TASKS> struct idle_suite : rl::test_suite
 	model_memory memory;
 	struct slot rings[POOL_LANES][LANE_CAPACITY];
 	model_tasks<TASKS> tasks;
-	int claims[IDLE_WORKERS];   /* by somebody else */
+	rl::var<int> cores[IDLE_WORKERS]; /* what a worker opens before it sleeps, and a claimer uses to wake it */
+	int claims[IDLE_WORKERS];         /* by somebody else */
+	bool opened[IDLE_WORKERS];
 	int believed[IDLE_WORKERS]; /* how often the worker was told that it had been claimed */
 
 	void before()
@@ -31,6 +33,8 @@ template <typename T, int THREADS, int TASKS> struct idle_suite : rl::test_suite
 		idle_init(&idle);
 		for (int i = 0; i < IDLE_WORKERS; i++) {
 			parker_init(&parkers[i]);
+			cores[i]($) = 0;
+			opened[i] = false;
 			claims[i] = believed[i] = 0;
 		}
 	}
@@ -44,6 +48,7 @@ template <typename T, int THREADS, int TASKS> struct idle_suite : rl::test_suite
 	void wake(uint32_t worker)
 	{
 		claims[worker]++;
+		RL_ASSERT(cores[worker]($) >= 0);
 		parker_unpark(&parkers[worker]);
 	}
 
@@ -81,12 +86,21 @@ template <typename T, int THREADS, int TASKS> struct idle_suite : rl::test_suite
 			wake_one();
 	}
 
+	/* Once, before it sleeps for the first time. */
+	void open(uint32_t worker)
+	{
+		if (!opened[worker])
+			cores[worker]($) = 1;
+		opened[worker] = true;
+	}
+
 	/* A worker's life until it has run `quota` tasks. The task that it then runs may take for ever. */
 	void work(uint32_t worker, int quota, bool searches = true)
 	{
 		bool searching = false, found = false;
 		hive_task task;
 
+		open(worker);
 		while (quota > 0) {
 			if (take(&task)) {
 				if (searching)
@@ -240,6 +254,7 @@ struct idle_last_look_while_a_bit_is_cleared : idle_suite<idle_last_look_while_a
 		hive_task two[2];
 
 		if (i == 0) {
+			open(0);
 			idle_announce(&idle, 0, false, 0); /* it has just looked */
 			if (pool_is_empty(&pool))
 				parker_park(&parkers[0], HIVE_FOREVER);
@@ -397,6 +412,7 @@ struct idle_search_is_bounded : idle_suite<idle_search_is_bounded, 3, 1> {
 		for (int round = 0; round < 2; round++)
 			if (idle_search_begin(&idle, 3)) {
 				RL_ASSERT(++searching <= 2);
+				count_now(); /* others come in here */
 				searching--;
 				idle_search_end(&idle);
 			}
@@ -478,3 +494,42 @@ struct idle_thief_against_a_push : idle_suite<idle_thief_against_a_push, 2, 1> {
 	}
 };
 SCENARIO(idle_thief_against_a_push, 50000, 5);
+
+/* A worker opens its core, sleeps, and closes it when every claimer has delivered the wake, and not before; twice. A claimer that
+ * saw the first sleep may have claimed the second: it must see the core of that one.                                           */
+struct idle_core_is_closed_after_the_last_wake : idle_suite<idle_core_is_closed_after_the_last_wake, 3, 1> {
+	rl::atomic<uint32_t> woken;
+
+	void before()
+	{
+		idle_suite::before();
+		woken.store(0, rl::mo_relaxed, $);
+	}
+
+	void thread(unsigned i)
+	{
+		uint32_t claimed = 0;
+
+		for (int round = 0; i == 0 && round < 2; round++) {
+			rl::linear_backoff backoff;
+
+			cores[0]($) = round;
+			idle_announce(&idle, 0, false, 0);
+			claimed += retract(0);
+			while (!idle_wakes_delivered(&woken, claimed))
+				backoff.yield($);
+			cores[0]($) = -1;
+		}
+		if (i > 0 && idle_claim(&idle, 0)) {
+			wake(0);
+			idle_wake_delivered(&woken);
+		}
+	}
+
+	void after()
+	{
+		RL_ASSERT(claims[0] == believed[0] && idle_sleepers(count_now()) == 0);
+		pool_destroy(&pool);
+	}
+};
+SCENARIO(idle_core_is_closed_after_the_last_wake, 50000, 3);

@@ -4,7 +4,9 @@
  *
  * usage: <program> --list                 names of the scenarios
  *        <program> <scenario>             random schedules, then all schedules with few preemptions; status 1: it fails
- *        <program> --mutants              weaken each order that the scenarios reach, one at a time; a line for each  */
+ *        <program> --sites                which orders each scenario reaches
+ *        <program> --mutant SITE ORDER SCENARIO...    with one order weakened, as --sites names it; status 1, and the name
+ *                                         of the scenario: that one fails                                              */
 #include "base/atomic.h"
 #include "base/lock.h"
 #include "base/memory.h"
@@ -107,10 +109,12 @@ inline void hive__memory_free(const struct memory *memory, void *block)
 	rl::rl_free(block, $);
 }
 
-/* Posting threads of a model do not end. */
-inline bool hive__thread_lives(uint64_t)
+/* Posting threads of a model live, unless it says which one has ended. The system's word orders nothing. */
+static rl::atomic<uint64_t> *model_ended;
+
+inline bool hive__thread_lives(uint64_t number)
 {
-	return true;
+	return !model_ended || model_ended->load(rl::mo_relaxed, $) != number;
 }
 
 struct model_scenario {
@@ -148,9 +152,33 @@ struct model_scenario {
 	}
 };
 
+/* What costs is the compilation of each scenario. With MODEL_ONLY there are but those that are named by
+ * -D'ONLY_name_of_the_scenario=0,1'.                                                                                 */
+#if defined(MODEL_ONLY)
+#define MODEL_SECOND(a, b, ...) b
+#define MODEL_IS_IN(...) MODEL_SECOND(__VA_ARGS__, 0, 0)
+#else
+#define MODEL_IS_IN(...) 1
+#endif
+
+template <bool IS_IN> struct model_pick {
+	template <typename T> static model_scenario *add(const char *name, unsigned iterations, unsigned preemptions)
+	{
+		return new model_scenario(name, model_scenario::simulate<T>, iterations, preemptions);
+	}
+};
+
+template <> struct model_pick<false> {
+	template <typename T> static model_scenario *add(const char *, unsigned, unsigned)
+	{
+		return NULL;
+	}
+};
+
 /* `preemptions` 0: random schedules only, where the search for all of them would take too long. */
-#define SCENARIO(suite, iterations, preemptions) \
-	static model_scenario scenario_##suite(#suite, model_scenario::simulate<suite>, iterations, preemptions)
+#define SCENARIO(suite, iterations, preemptions)                                                     \
+	static model_scenario *scenario_##suite = model_pick<MODEL_IS_IN(ONLY_##suite)>::add<suite>( \
+		#suite, iterations, preemptions)
 
 static inline bool model_holds(const model_scenario *s, unsigned share)
 {
@@ -174,82 +202,76 @@ static inline const char *model_order_name(rl::memory_order order)
 	}
 }
 
-static inline bool model_weaker(const model_site *site, rl::memory_order order)
+static inline model_scenario *model_scenario_named(const char *name)
 {
-	if (order == site->order || order == rl::mo_consume || order == rl::mo_seq_cst)
-		return false;
-	if ((site->kind == MODEL_LOAD && (order == rl::mo_release || order == rl::mo_acq_rel)) ||
-	    (site->kind == MODEL_STORE && (order == rl::mo_acquire || order == rl::mo_acq_rel)))
-		return false;
-	return site->order == rl::mo_seq_cst || site->order == rl::mo_acq_rel || order == rl::mo_relaxed;
+	model_scenario *s = model_scenario::first();
+
+	while (s && strcmp(s->name, name) != 0)
+		s = s->next;
+	return s;
 }
 
-/* In a child: the mutant stays there. Prints which scenario noticed it first. */
-static inline void model_try_mutant(model_site *site, rl::memory_order order, bool tagless)
+/* A line for each scenario and each order that it reaches, with tabs between. What Relacy says itself goes nowhere. */
+static inline int model_sites(void)
+{
+	static const char *const kinds[] = { "load", "store", "change" };
+	FILE *out = fdopen(dup(1), "w");
+
+	if (!out || !freopen("/dev/null", "w", stdout))
+		return 2;
+	for (model_scenario *s = model_scenario::first(); s; s = s->next) {
+		for (model_site *site = model_site::first(); site; site = site->next)
+			site->reached = false;
+		if (!s->run(rl::sched_random, 1000, 0) || (s->preemptions > 0 && !s->run(rl::sched_bound, 0, 1)))
+			return 2;
+		for (model_site *site = model_site::first(); site; site = site->next) {
+			char name[300];
+
+			site->print_name(name, sizeof name);
+			if (site->reached)
+				fprintf(out, "%s\t%s\t%s\t%s\t%s\n", name, site->function, kinds[site->kind],
+				        model_order_name(site->order), s->name);
+		}
+	}
+	return fclose(out) == 0 ? 0 : 2;
+}
+
+static inline int model_mutant(int argc, char **argv)
 {
 	FILE *out = fdopen(dup(1), "w");
-	pid_t child;
 
-	fflush(out);
-	child = fork();
-	if (child == 0) {
-		site->tagless = tagless;
-		site->order = order;
-		if (order == rl::mo_relaxed || order == rl::mo_release)
-			site->failure = rl::mo_relaxed;
-		else if (site->failure == rl::mo_seq_cst)
-			site->failure = rl::mo_acquire;
-		if (!freopen("/dev/null", "w", stdout))
-			_exit(2);
-		alarm(120);
-		for (model_scenario *s = model_scenario::first(); s; s = s->next)
-			if (!model_holds(s, 4)) {
-				fprintf(out, "killed    %s %s %s = %s (%s)\n", site->function, site->verb, site->object,
-				        tagless ? "tagless" : model_order_name(order), s->name);
-				fflush(out);
-				_exit(1);
-			}
-		fprintf(out, "survived  %s %s %s = %s\n", site->function, site->verb, site->object,
-		        tagless ? "tagless" : model_order_name(order));
-		fflush(out);
-		_exit(0);
-	}
-	waitpid(child, NULL, 0);
-	fclose(out);
-}
-
-static inline int model_mutants(void)
-{
-	int out = dup(1);
-
-	if (!freopen("/dev/null", "w", stdout))
+	model_site::mutant() = argv[2];
+	for (int order = rl::mo_relaxed; order <= rl::mo_seq_cst; order++)
+		if (strcmp(model_order_name((rl::memory_order)order), argv[3]) == 0 && order != rl::mo_consume)
+			model_site::mutant_order() = (rl::memory_order)order;
+	if (!out || !freopen("/dev/null", "w", stdout))
 		return 2;
-	for (model_scenario *s = model_scenario::first(); s; s = s->next)
-		if (!s->run(rl::sched_random, 2000, 0)) /* to learn the sites */
-			return 2;
-	dup2(out, 1);
-	for (model_site *site = model_site::first(); site; site = site->next) {
-		static const rl::memory_order orders[] = { rl::mo_acq_rel, rl::mo_release, rl::mo_acquire,
-			                                   rl::mo_relaxed };
+	for (int i = 4; i < argc; i++) {
+		const model_scenario *s = model_scenario_named(argv[i]);
 
-		for (rl::memory_order order : orders)
-			if (model_weaker(site, order))
-				model_try_mutant(site, order, false);
-		if (strcmp(site->function, "slab_pop") == 0 && strncmp(site->verb, "cas", 3) == 0)
-			model_try_mutant(site, site->order, true);
+		if (!s)
+			return 2;
+		if (model_holds(s, 4))
+			continue;
+		fprintf(out, "%s\n", s->name);
+		return fclose(out) == 0 ? 1 : 2;
 	}
 	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	if (argc == 2 && strcmp(argv[1], "--mutants") == 0)
-		return model_mutants();
-	for (model_scenario *s = model_scenario::first(); s; s = s->next) {
-		if (argc == 2 && strcmp(argv[1], "--list") == 0)
+	const model_scenario *s;
+
+	if (argc == 2 && strcmp(argv[1], "--sites") == 0)
+		return model_sites();
+	if (argc > 4 && strcmp(argv[1], "--mutant") == 0)
+		return model_mutant(argc, argv);
+	if (argc == 2 && strcmp(argv[1], "--list") == 0) {
+		for (s = model_scenario::first(); s; s = s->next)
 			puts(s->name);
-		else if (argc == 2 && strcmp(argv[1], s->name) == 0)
-			return model_holds(s, 1) ? 0 : 1;
+		return 0;
 	}
-	return argc == 2 && strcmp(argv[1], "--list") == 0 ? 0 : 2;
+	s = argc == 2 ? model_scenario_named(argv[1]) : NULL;
+	return !s ? 2 : model_holds(s, 1) ? 0 : 1;
 }

@@ -34,10 +34,11 @@ template <> struct atomic_add_type<void (*)(void *)> {
 enum model_kind { MODEL_LOAD, MODEL_STORE, MODEL_CHANGE };
 
 struct model_site {
-	const char *function, *verb, *object;
+	const char *file, *function, *verb, *object;
+	int line;
 	enum model_kind kind;
 	rl::memory_order order, failure; /* failure: of a compare-and-swap */
-	bool tagless;                    /* compare the low half only: the mutant that brings the ABA error back */
+	bool reached;                    /* since somebody cleared it */
 	model_site *next;
 
 	static model_site *&first()
@@ -46,24 +47,58 @@ struct model_site {
 		return sites;
 	}
 
-	model_site(const char *f, const char *v, const char *o, model_kind k, rl::memory_order m, rl::memory_order fail)
-	    : function(f), verb(v), object(o), kind(k), order(m), failure(fail), tagless(false), next(first())
+	/* The mutant: which site, and its order. */
+	static const char *&mutant()
 	{
+		static const char *name;
+		return name;
+	}
+	static rl::memory_order &mutant_order()
+	{
+		static rl::memory_order order;
+		return order;
+	}
+
+	/* "queue/deque.h:93 exchange_seq &d->bottom" */
+	void print_name(char *ret_name, size_t bytes) const
+	{
+		const char *folder = strrchr(file, '/');
+
+		while (folder > file && folder[-1] != '/')
+			folder--;
+		snprintf(ret_name, bytes, "%s:%d %s %s", folder, line, verb, object);
+	}
+
+	model_site(const char *at, int l, const char *f, const char *v, const char *o, model_kind k, rl::memory_order m,
+	           rl::memory_order fail)
+	    : file(at), function(f), verb(v), object(o), line(l), kind(k), order(m), failure(fail), reached(true),
+	      next(first())
+	{
+		char name[300];
+
 		first() = this;
+		print_name(name, sizeof name);
+		if (!mutant() || strcmp(name, mutant()) != 0)
+			return;
+		order = mutant_order();
+		if (order == rl::mo_relaxed || order == rl::mo_release)
+			failure = rl::mo_relaxed;
+		else if (failure == rl::mo_seq_cst)
+			failure = rl::mo_acquire;
 	}
 };
 
-#define MODEL_SITE(verb, p, kind, order, failure)                                                            \
-	({                                                                                                   \
-		static model_site site(__func__, #verb, #p, MODEL_##kind, rl::mo_##order, rl::mo_##failure); \
-		&site;                                                                                       \
+#define MODEL_SITE(verb, p, kind, order, failure)                                                             \
+	({                                                                                                    \
+		static model_site site(__FILE__, __LINE__, __func__, #verb, #p, MODEL_##kind, rl::mo_##order, \
+		                       rl::mo_##failure);                                                     \
+		site.reached = true;                                                                          \
+		&site;                                                                                        \
 	})
 
 template <typename T>
 bool model_cas(rl::atomic<T> *p, T *expected, T value, const model_site *site, rl::debug_info_param info)
 {
-	if (site->tagless && (uint32_t)(uintptr_t)p->debug_value() == (uint32_t)(uintptr_t)*expected)
-		*expected = p->debug_value();
 	return p->compare_exchange_strong(*expected, value, site->order, info, site->failure, info);
 }
 
@@ -99,7 +134,12 @@ bool model_cas_to(rl::atomic<T> *p, T *expected, typename model_same<T>::type va
 #define add_seq(p, v) MODEL_CHANGE(fetch_add, add_seq, p, v, seq_cst)
 #define sub_relaxed(p, v) (p)->fetch_sub((v), rl::mo_relaxed, $)
 #define sub_seq(p, v) MODEL_CHANGE(fetch_sub, sub_seq, p, v, seq_cst)
+#define or_relaxed(p, v) (p)->fetch_or((v), rl::mo_relaxed, $)
+#define or_acquire(p, v) MODEL_CHANGE(fetch_or, or_acquire, p, v, acquire)
+#define or_release(p, v) MODEL_CHANGE(fetch_or, or_release, p, v, release)
 #define or_seq(p, v) MODEL_CHANGE(fetch_or, or_seq, p, v, seq_cst)
+#define and_relaxed(p, v) (p)->fetch_and((v), rl::mo_relaxed, $)
+#define and_acquire(p, v) MODEL_CHANGE(fetch_and, and_acquire, p, v, acquire)
 #define and_seq(p, v) MODEL_CHANGE(fetch_and, and_seq, p, v, seq_cst)
 
 #define MODEL_CAS(verb, p, expected, v, order, failure) \

@@ -242,3 +242,112 @@ struct pool_two_posters_share_a_lane : pool_suite<pool_two_posters_share_a_lane,
 	}
 };
 SCENARIO(pool_two_posters_share_a_lane, 50000, 2);
+
+/* All lanes but the common one belong to a thread that ends; the next one frees its lane and goes on where it stopped. That
+ * there is a ring already it must learn from the lane: the system's word that the thread has ended orders nothing.       */
+struct lane_of_a_thread_that_ended : pool_suite<lane_of_a_thread_that_ended, 2, 3> {
+	rl::atomic<uint64_t> ended;
+	struct slot one_too_many[LANE_CAPACITY];
+
+	void before()
+	{
+		ended.store(0, rl::mo_relaxed, $);
+		model_ended = &ended;
+		pool_suite::before();
+		memory.offer(one_too_many, sizeof one_too_many);
+	}
+
+	void thread(unsigned i)
+	{
+		if (i == 0) {
+			give(1, 0);
+			ended.store(1, rl::mo_relaxed, $);
+		} else if (ended.load(rl::mo_relaxed, $) == 1) {
+			give(2, 1);                 /* into the common lane, and frees the other */
+			RL_ASSERT(take(0, 1) == 1); /* the common one is empty again */
+			give(2, 2);                 /* into the lane of the dead */
+		} else {
+			refused += 2;
+		}
+	}
+
+	/* What the dead thread counted may not have been seen: the rest must be right. */
+	void after()
+	{
+		int inside = TASKS - refused - tasks.count;
+
+		model_ended = NULL;
+		RL_ASSERT(pool_length(&pool) == (uint64_t)inside);
+		while (take(0, 1) >= 0)
+			inside--;
+		RL_ASSERT(inside == 0);
+		pool_destroy(&pool);
+	}
+	enum { TASKS = 3 };
+};
+SCENARIO(lane_of_a_thread_that_ended, 50000, 4);
+
+/* A thread whose first task lies in the common lane stays there until that is empty, though its own lane is free by now. */
+struct pool_poster_keeps_its_order_between_lanes : pool_suite<pool_poster_keeps_its_order_between_lanes, 2, 3> {
+	rl::atomic<uint64_t> ended;
+
+	void before()
+	{
+		ended.store(1, rl::mo_relaxed, $);
+		model_ended = &ended;
+		pool_suite::before();
+		give(1, 0);
+	}
+
+	void thread(unsigned i)
+	{
+		if (i == 0) {
+			give(2, 1); /* finds lane 1 taken by a thread that has ended, and frees it */
+			give(2, 2);
+		} else {
+			int first = take(1, 1), second = take(1, 1), third = take(1, 1);
+
+			RL_ASSERT(first != 2 && (second != 2 || first == 1 || third != 1));
+		}
+	}
+
+	void after()
+	{
+		model_ended = NULL;
+		pool_suite::after();
+	}
+};
+SCENARIO(pool_poster_keeps_its_order_between_lanes, 50000, 4);
+
+/* A thread that finds no lane may ask whether the owners of others live; they do. */
+struct pool_lane_of_a_living_thread_is_its_own : pool_suite<pool_lane_of_a_living_thread_is_its_own, 2, 4> {
+	void thread(unsigned i)
+	{
+		if (i == 0) {
+			give(1, 0);
+			give(1, 1);
+		} else {
+			give(2, 2);
+			take(0, 1);
+			give(2, 3);
+		}
+	}
+};
+SCENARIO(pool_lane_of_a_living_thread_is_its_own, 50000, 3);
+
+/* Who only looks may count what was just taken, but never more than was given. */
+struct lane_length_is_never_absurd : pool_suite<lane_length_is_never_absurd, 3, 3> {
+	void thread(unsigned i)
+	{
+		if (i == 0) {
+			give(1, 0);
+			give(1, 1, 2);
+		} else if (i == 1) {
+			take(0, 1);
+			take(0, 1);
+		} else {
+			RL_ASSERT(pool_length(&pool) <= 3);
+		}
+	}
+};
+SCENARIO(lane_length_is_never_absurd, 50000, 2);

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+/* The state of a hive, and the count of answers that hold up its end.
+ *
+ * Stop closes the pools first and moves the state then: who sees DRAINING sees every task that was accepted, and the answer
+ * that goes with it was counted before the task was put.
+ *
+ * Race: workers that drain sleep while answers are under way; the last answer wakes them, but only if stop was asked for.
+ *   the stopper writes the state, then wakes everybody: a worker looks at the count after that;
+ *   the receiver of an answer lowers the count (DRAIN-1, a seq_cst write), then looks at the state (DRAIN-2, a seq_cst load).
+ * Either the worker sees that none is left, or the receiver sees the state and wakes it.                                  */
+#include "base/atomic.h"
+
+/* Only ever grows, but a start that fails falls back to CREATED. */
+enum hive_state {
+	HIVE_CREATED,
+	HIVE_STARTING,
+	HIVE_UNDOING, /* the start has failed: threads that were made end again */
+	HIVE_RUNNING,
+	HIVE_DRAINING, /* hive_stop(HIVE_DRAIN) */
+	HIVE_LEAVING,  /* hive_stop(HIVE_NOW), or the deadline passed */
+	HIVE_STOPPED
+};
+
+static inline uint32_t state_read(const ATOMIC(uint32_t) *state)
+{
+	return load_acquire(state); /* STOP-1 (pairs with STOP-2 and STOP-3) */
+}
+
+static inline void state_write(ATOMIC(uint32_t) *state, uint32_t value)
+{
+	store_seq(state, value); /* STOP-2 (pairs with STOP-1 and DRAIN-2) */
+}
+
+/* Start, and hurry: nobody's sleep depends on these. False: it was not `from`, and *from says what it is. */
+static inline bool state_move(ATOMIC(uint32_t) *state, uint32_t *from, uint32_t to)
+{
+	return cas_release(state, from, to); /* STOP-3 (pairs with STOP-1) */
+}
+
+/* Before its compute task is put. */
+static inline void replies_begin(ATOMIC(uint32_t) *replies)
+{
+	add_relaxed(replies, 1u);
+}
+
+/* True: that was the last one, and workers that drain may wait for it. */
+static inline bool replies_end(ATOMIC(uint32_t) *replies, ATOMIC(uint32_t) *state)
+{
+	return sub_seq(replies, 1u) == 1 &&      /* DRAIN-1 (pairs with DRAIN-3) */
+	       load_seq(state) >= HIVE_DRAINING; /* DRAIN-2 (pairs with STOP-2) */
+}
+
+/* A worker that saw the hive drain. */
+static inline uint32_t replies_left(ATOMIC(uint32_t) *replies)
+{
+	return load_seq(replies); /* DRAIN-3 (pairs with DRAIN-1) */
+}
