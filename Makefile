@@ -23,11 +23,11 @@ tool: ## build the hive tool only
 demo: tool ## the promise made visible, 15 seconds
 	@$(BUILD)/bin/hive demo
 
-test: ## rules, then all tests: gcc, clang, sanitizers, locked queues, valgrind
+test: ## rules, tests, sanitizers, models, explorer, faults, fuzzers, other processors (docs/testing.md)
 	@scripts/setup test
 	@scripts/test
 
-test-long: ## the stress tests and the simulator for as long as it takes (an hour or two)
+test-long: ## the same for as long as it takes: a million explored seeds, mutants, all conditions (hours)
 	@scripts/setup test
 	@scripts/test-long
 
