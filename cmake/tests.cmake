@@ -23,7 +23,7 @@ function(rophive_test name label)
 endfunction()
 
 file(GLOB tests RELATIVE ${PROJECT_SOURCE_DIR}/tests CONFIGURE_DEPENDS tests/*/*.c)
-list(FILTER tests EXCLUDE REGEX "^(support|install|explore)/")
+list(FILTER tests EXCLUDE REGEX "^(support|install|explore|fuzz)/")
 foreach(file ${tests})
 	cmake_path(GET file PARENT_PATH folder)
 	cmake_path(GET file STEM name)

@@ -72,6 +72,13 @@ stage_coverage() {
 # count_faults LOG...: the sum of the lines "faults injected: 12" in the logs of fault sweeps.
 count_faults() { awk '/^faults injected: / { n += $3 } END { print n + 0 }' "$@"; }
 
+# fuzz SECONDS: the fuzz targets, so long each.
+fuzz() {
+	run_counted fuzz tests/fuzz/run "$1" || return 1
+	figure 'fuzz targets' "$(grep -c '^ok' build/fuzz.log)"
+	figure 'fuzz executions' "$(awk '$1 == "ok" { n += $6 } END { print n }' build/fuzz.log)"
+}
+
 # run_stages NAME...: each is a function stage_NAME.
 run_stages() {
 	local stage start status=0 summary=() before
