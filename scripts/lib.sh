@@ -79,6 +79,13 @@ fuzz() {
 	figure 'fuzz executions' "$(awk '$1 == "ok" { n += $6 } END { print n }' build/fuzz.log)"
 }
 
+# spin_figures LOG: what tests/spin/run has looked at.
+spin_figures() {
+	figure 'Spin configurations' "$(grep -c '^ok .* states ' "$1")"
+	figure 'Spin states' "$(awk '$1 == "ok" && $3 == "states" { n += $4 } END { print n }' "$1")"
+	figure 'Spin mutants found' "$(grep -c '^found ' "$1")"
+}
+
 # run_stages NAME...: each is a function stage_NAME.
 run_stages() {
 	local stage start status=0 summary=() before
