@@ -247,8 +247,9 @@ void hive__hand_over(struct worker *w)
 }
 
 /* On no worker's thread: the task must not run here. Without memory in the pool the main worker gets it as it is. */
-static void give_parcel(struct hive *hive, struct parcel *p)
+static void give_parcel(struct worker *w, struct parcel *p)
 {
+	struct hive *hive = w->hive;
 	struct worker *main = hive__main(hive);
 	struct hive_task task = p->task;
 
@@ -258,12 +259,13 @@ static void give_parcel(struct hive *hive, struct parcel *p)
 		return;
 	}
 	p->target = HIVE_WORKER_NONE;
-	bump(&p->home->stats.posted, (uint64_t)-1); /* it enters the books again where it arrives */
+	p->kind = PARCEL_TASK;                /* an answer has been received: by us */
+	bump(&w->stats.posted, (uint64_t)-1); /* it enters the books again where it arrives */
 	if (inbox_push(&main->inbox, &p->letter)) {
 		hive__wake_if_asleep(main);
 		return;
 	}
-	bump(&p->home->stats.posted, 1);
+	bump(&w->stats.posted, 1);
 	hive__parcel_free(p);
 	hive__drop(hive, task);
 }
@@ -273,6 +275,6 @@ void hive__hand_over_unstarted(struct worker *w)
 {
 	hive__receive(w, inbox_close(&w->inbox));
 	while (w->mail.first)
-		give_parcel(w->hive, hive__mail_take(w));
+		give_parcel(w, hive__mail_take(w));
 	give_timers(w);
 }

@@ -114,8 +114,8 @@ static int run_main(struct hive *hive, struct worker *main)
 	if (r < 0)
 		return undo_start(hive, r);
 	r = launch_all(hive, main);
-	if (r == 0 &&
-	    main->setup.cpu_count > 0) { /* last: the others' threads inherit what this one has when it makes them */
+	/* Last: the threads of the others inherit what this one has when it makes them. */
+	if (r == 0 && main->setup.cpu_count > 0) {
 		r = hive__thread_pin(main->setup.cpus, main->setup.cpu_count);
 		if (r < 0)
 			undo_start(hive, r);
