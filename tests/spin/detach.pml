@@ -12,7 +12,7 @@
  *
  * Switches  LETTER, POST: which posters there are; HOOK: on_stop posts to itself, to the outbox and to the local
  * queue; LONG_HOOK: and never comes back; QUEUED: the leaver has a local task from the beginning; ASLEEP: both
- * workers sleep at the start. */
+ * workers sleep at the start; NO_STEAL: nobody steals. */
 #define N 2 /* worker 0 is the main one, worker 1 leaves */
 #define SETS 1
 #define SET_OF(w) 0
@@ -41,14 +41,20 @@ bool rests; /* the main worker is in its core */
 #define LOCK atomic { !locked -> locked = true }
 #define UNLOCK locked = false
 #define DELIVER(x) d_step { assert(core[x]); wake_flag[x] = true }
-/* the pool; for the main worker also the leaver's queue, if that is still live */
-#ifdef BUG_LOOKS_AT_LEAVERS /* finds what it may not steal, and never rests */
-#define STEALABLE true
+#ifdef NO_STEAL
+#define MAY_STEAL false
+#define MAY_FIND false
 #else
-#define STEALABLE !detached
+#define MAY_FIND true
+#ifdef BUG_LOOKS_AT_LEAVERS /* finds what it may not steal, and never rests */
+#define MAY_STEAL !detached
+#else
+#define MAY_STEAL true
 #endif
+#endif
+/* the pool; for the main worker also the leaver's queue */
 #define LOOK(n) look(n)
-inline look(n) { n = pool != 0; if :: !n && w == 0 && STEALABLE -> n = queue != 0 :: else fi }
+inline look(n) { n = pool != 0; if :: !n && w == 0 && MAY_FIND -> n = queue != 0 :: else fi }
 #include "idle.inc"
 
 inline run_tasks(tasks) { d_step { assert(!(ran & tasks)); ran = ran | tasks; tasks = 0 } }
@@ -118,9 +124,9 @@ work:	if
 	:: take_one(pool) -> busy = true; end_search(w); hand_on()
 	:: !pool -> /* hive__steal_some() */
 		if
-		:: !detached -> /* two are live */
+		:: MAY_STEAL ->
 			if
-			:: !searching -> search_begin(w, 2)
+			:: !searching -> search_begin(w, (detached -> 1 : 2))
 			:: else
 			fi;
 			if
@@ -131,7 +137,7 @@ work:	if
 				fi
 			:: else
 			fi
-		:: detached
+		:: !(MAY_STEAL)
 		fi
 	fi;
 	goto beat
@@ -311,7 +317,7 @@ active proctype judge()
 ltl leaves { [] (leave -> <> gone) }
 ltl letter { [] ((accepted & BY_ID) -> <> (ran & BY_ID)) }
 #ifdef LONG_HOOK
-ltl rest { <> [] rests } /* the leaver's queue is none of its business any more */
+ltl rest { <> [] rests } /* whatever the leaver does */
 #endif
 ltl queued { [] ((accepted & LOCAL) -> <> (ran & LOCAL)) }
 ltl post { [] ((accepted & ANYWHERE) -> <> (ran & ANYWHERE)) }
