@@ -178,7 +178,7 @@ struct idle_two_posters_and_one_sleeper : idle_suite<idle_two_posters_and_one_sl
 			post((int)i - 1);
 	}
 };
-SCENARIO(idle_two_posters_and_one_sleeper, 50000, 2);
+SCENARIO(idle_two_posters_and_one_sleeper, 50000, 1);
 
 /* Each worker gets one task and is busy for ever: both must have been awake. */
 struct idle_two_sleepers_and_two_posts : idle_suite<idle_two_sleepers_and_two_posts, 3, 2> {
@@ -192,7 +192,7 @@ struct idle_two_sleepers_and_two_posts : idle_suite<idle_two_sleepers_and_two_po
 		}
 	}
 };
-SCENARIO(idle_two_sleepers_and_two_posts, 50000, 2);
+SCENARIO(idle_two_sleepers_and_two_posts, 50000, 1);
 
 /* The poster saw somebody search and woke nobody: the searcher, busy for ever with another task, must have seen to
  * it.                                                                                                            */
@@ -365,7 +365,7 @@ struct idle_wakes_by_itself_while_claimed : idle_suite<idle_wakes_by_itself_whil
 		pool_destroy(&pool);
 	}
 };
-SCENARIO(idle_wakes_by_itself_while_claimed, 50000, 2);
+SCENARIO(idle_wakes_by_itself_while_claimed, 50000, 1);
 
 /* A claim of one worker by name against a claim of anybody, against the worker itself: one of them wins. */
 struct idle_one_claim_wins : idle_suite<idle_one_claim_wins, 3, 1> {

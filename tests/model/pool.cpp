@@ -76,7 +76,7 @@ struct lane_two_takers_share_what_is_given : pool_suite<lane_two_takers_share_wh
 		}
 	}
 };
-SCENARIO(lane_two_takers_share_what_is_given, 50000, 3);
+SCENARIO(lane_two_takers_share_what_is_given, 50000, 2);
 
 /* Three of four do not fit the ring: takers find the list, in order, and the ring is used again when that is empty. */
 struct lane_overflow_keeps_the_order : pool_suite<lane_overflow_keeps_the_order, 3, 4> {
@@ -93,7 +93,7 @@ struct lane_overflow_keeps_the_order : pool_suite<lane_overflow_keeps_the_order,
 		}
 	}
 };
-SCENARIO(lane_overflow_keeps_the_order, 50000, 2);
+SCENARIO(lane_overflow_keeps_the_order, 50000, 1);
 
 /* The poster goes round the ring under a taker that copied and has not claimed yet. */
 struct lane_slot_is_reused_under_a_slow_taker : pool_suite<lane_slot_is_reused_under_a_slow_taker, 3, 4> {
@@ -219,7 +219,7 @@ struct pool_two_posters_on_two_lanes : pool_suite<pool_two_posters_on_two_lanes,
 		}
 	}
 };
-SCENARIO(pool_two_posters_on_two_lanes, 50000, 2);
+SCENARIO(pool_two_posters_on_two_lanes, 50000, 1);
 
 /* More posting threads than lanes: two of them share the common one. */
 struct pool_two_posters_share_a_lane : pool_suite<pool_two_posters_share_a_lane, 3, 4> {
@@ -317,7 +317,7 @@ struct pool_poster_keeps_its_order_between_lanes : pool_suite<pool_poster_keeps_
 		pool_suite::after();
 	}
 };
-SCENARIO(pool_poster_keeps_its_order_between_lanes, 50000, 4);
+SCENARIO(pool_poster_keeps_its_order_between_lanes, 50000, 2);
 
 /* A thread that finds no lane may ask whether the owners of others live; they do. */
 struct pool_lane_of_a_living_thread_is_its_own : pool_suite<pool_lane_of_a_living_thread_is_its_own, 2, 4> {
@@ -333,7 +333,7 @@ struct pool_lane_of_a_living_thread_is_its_own : pool_suite<pool_lane_of_a_livin
 		}
 	}
 };
-SCENARIO(pool_lane_of_a_living_thread_is_its_own, 50000, 3);
+SCENARIO(pool_lane_of_a_living_thread_is_its_own, 50000, 2);
 
 /* Who only looks may count what was just taken, but never more than was given. */
 struct lane_length_is_never_absurd : pool_suite<lane_length_is_never_absurd, 3, 3> {
@@ -350,4 +350,4 @@ struct lane_length_is_never_absurd : pool_suite<lane_length_is_never_absurd, 3, 
 		}
 	}
 };
-SCENARIO(lane_length_is_never_absurd, 50000, 2);
+SCENARIO(lane_length_is_never_absurd, 50000, 1);
