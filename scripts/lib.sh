@@ -52,8 +52,8 @@ run_counted() {
 
 # run_conditions short|full: tests/conditions in all builds that it uses.
 run_conditions() {
-	configure . gcc && configure tsan gcc "${tsan_build[@]}" && configure tsan-clang clang "${tsan_build[@]}" &&
-		configure asan gcc "${asan_build[@]}" && run_counted conditions tests/conditions/run "$1" || return 1
+	[ "$1" = short ] || configure tsan-clang clang "${tsan_build[@]}" || return 1
+	configure . gcc && configure tsan gcc "${tsan_build[@]}" && configure asan gcc "${asan_build[@]}" && run_counted conditions tests/conditions/run "$1" || return 1
 	figure 'hard conditions (build x condition x program)' "$(grep -c '^ok' build/conditions.log), \
 $(grep '^[0-9]* skipped' build/conditions.log)"
 }
