@@ -59,7 +59,9 @@ struct hive_report {
 
 /* Any thread. -EINVAL also for a reserved field that is not zero: built against a newer header. */
 HIVE_CHECKED int hive_create(const struct hive_options *options, struct hive **ret_hive);
-/* Foreign thread. 0: gone (NULL is fine). -EBUSY: still running. What was posted and never ran goes to on_drop. */
+/* Foreign thread. 0: gone (NULL is fine). -EBUSY: still running. What was posted and never ran goes to on_drop. Nobody may be
+ * inside another call on this hive: a task may have run and the post that brought it not yet have returned, on a thread or on a
+ * worker of another hive. Join those first.                                                                                */
 int hive_destroy(struct hive *hive);
 
 /* Two ways to give it threads. Each returns -EINVAL without an IO worker, -EALREADY the second time, -ESHUTDOWN after
