@@ -145,6 +145,25 @@ static int any_other(int thread)
 			return i;
 }
 
+static uint32_t masks[MASKS];
+
+/* For those who want to try every other thread at every step. */
+static void remember_runnable(void)
+{
+	uint32_t mask = 0;
+
+	if (e.plan->strategy != REPLAY || e.plan->replay->count > 0 || e.outcome->steps >= MASKS)
+		return;
+	for (int i = 0; i < e.count; i++)
+		mask |= i != e.self && is_runnable(i) ? 1u << i : 0;
+	masks[e.outcome->steps] = mask;
+}
+
+uint32_t explore_runnable_at(uint32_t step)
+{
+	return step < MASKS ? masks[step] : UINT32_MAX;
+}
+
 static bool wants_preemption(void)
 {
 	if (e.plan->strategy == RANDOM)
@@ -160,6 +179,7 @@ static int decide_at_point(void)
 {
 	int other;
 
+	remember_runnable();
 	if (e.plan->strategy == REPLAY) {
 		other = replayed();
 		return is_runnable(other) ? other : e.self;
@@ -175,6 +195,7 @@ static int decide_at_wait(void)
 {
 	int usual = next_in_line(e.self), other;
 
+	remember_runnable();
 	if (e.plan->strategy == REPLAY) {
 		other = replayed();
 		return is_runnable(other) ? other : usual;
@@ -515,6 +536,8 @@ static void begin(const struct plan *plan, struct schedule *ret_schedule, struct
 	e.now_ns = HIVE_S(1000);
 	e.replayed = 0;
 	e.check = NULL;
+	if (plan->strategy == REPLAY && plan->replay->count == 0)
+		memset(masks, 0, sizeof masks);
 	for (int i = 0; i < PREEMPTIONS_MAX; i++)
 		e.preempt_at[i] = plan->length ? 1 + choose_below(plan->length) : 0;
 	explore_memory_begin();

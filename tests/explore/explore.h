@@ -13,7 +13,7 @@
 
 #include <rophive/core.h>
 
-enum { THREADS_MAX = 24, DECISIONS_MAX = 1 << 16, FAULT = -1 };
+enum { MASKS = 1 << 14, THREADS_MAX = 24, DECISIONS_MAX = 1 << 16, FAULT = -1 };
 
 struct decision {
 	uint32_t step;
@@ -55,6 +55,8 @@ void explore_run(const struct plan *plan, void (*program)(void *arg), void *arg,
                  struct outcome *ret_outcome);
 /* Tells decisions as they are made: where the thread was that lost its turn, and who got it. For a replay. */
 extern bool explore_tells;
+/* Which threads could have run at this step of the last run without decisions, a bit each. Steps from MASKS on: all. */
+uint32_t explore_runnable_at(uint32_t step);
 /* How often the fault of this name happened in this process; the n-th name, NULL after the last. */
 const char *explore_fault_name(int n, uint64_t *ret_count);
 

@@ -101,16 +101,21 @@ static bool run_one(struct job *job, uint64_t seed, const struct plan *plan)
 static bool run_systematic(struct job *job, uint64_t seed)
 {
 	static struct schedule one;
+	static uint32_t could[MASKS];
 	struct plan plan = { .strategy = REPLAY, .seed = seed, .replay = &one };
 	uint32_t steps;
 
 	one.count = 0;
 	if (!run_one(job, seed, &plan))
 		return false;
-	one.count = 1;
 	steps = job->outcome.steps;
+	for (uint32_t step = 0; step < MASKS; step++)
+		could[step] = explore_runnable_at(step);
+	one.count = 1;
 	for (uint32_t step = 1; step <= steps; step++)
-		for (int thread = 0; thread < 8; thread++) {
+		for (int thread = 0; thread < THREADS_MAX; thread++) {
+			if (step < MASKS && !(could[step] & 1u << thread))
+				continue;
 			one.decisions[0] = (struct decision){ step, thread };
 			if (!run_one(job, seed, &plan)) {
 				job->schedule = one;
