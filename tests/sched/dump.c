@@ -85,14 +85,16 @@ TEST(it_hangs_when_asked_to)
 
 TEST(a_test_that_hangs_explains_itself)
 {
-	char command[4200], self[4096], text[8192];
+	const char *emulator = getenv("ROPHIVE_EMULATOR");
+	char command[8192], self[4096], text[8192];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 	size_t size;
 	FILE *output;
 
 	CHECK(n > 0);
 	self[n] = 0;
-	snprintf(command, sizeof command, "ulimit -c 0; ROPHIVE_HANG=1 '%s' it_hangs_when_asked_to 2>&1", self);
+	snprintf(command, sizeof command, "ulimit -c 0; ROPHIVE_HANG=1 %s '%s' it_hangs_when_asked_to 2>&1",
+	         emulator ? emulator : "", self);
 	output = popen(command, "r");
 	CHECK(output);
 	size = fread(text, 1, sizeof text - 1, output);

@@ -309,6 +309,10 @@ TEST(a_worker_that_finds_itself_in_a_child_is_refused_at_its_own_doors)
 	struct fake f = { 0 };
 	int done = 0;
 
+	if (!kernel_wipes_pages()) {
+		test_skip(NO_WIPING);
+		return;
+	}
 	fake_create(&f, (struct hive_options){ .io_workers = 1 });
 	fake_start(&f);
 	CHECK_OK(hive_post(f.hive, knock_as_a_worker, &done));
