@@ -160,7 +160,7 @@ static int dump(struct hive *h, int fd)
 	say_number(&t, ", asleep ", idle_sleepers(load_relaxed(&h->compute.idle.count)), 10);
 	say_number(&t, ", pool ", pool_length(&h->pool), 10);
 	say_number(&t, ", compute pool ", pool_length(&h->compute_pool), 10);
-	say_count(&t, ", answers under way ", load_relaxed(&h->replies));
+	say_count(&t, ", answers under way ", load_relaxed(&h->holds));
 	say_number(&t, ", threads ", load_relaxed(&h->alive), 10);
 	say(&t, load_relaxed(&h->registry_lock.state) == LOCK_FREE ? "\n" : ", registry locked\n");
 	say_set(&t, &h->io);

@@ -117,6 +117,8 @@ static void free_hive(struct hive *hive)
 {
 	struct memory memory = hive->memory;
 
+	if (load_relaxed(&hive->guests))
+		hive->guest_ops->end(load_relaxed(&hive->guests));
 	free_workers(&hive->io);
 	free_workers(&hive->compute);
 	pool_destroy(&hive->pool);
