@@ -36,6 +36,9 @@ int wait_end(struct wait wait, int64_t deadline_ns);
 /* The owner, in place of wait_end(). True: nobody had woken it. False: somebody has, and what he did counts. */
 bool wait_give_up(struct wait wait);
 
+/* Any thread. Who the caller is: its fiber, wherever that runs, or its thread. For comparing. */
+void *wait_self(void);
+
 /* First come, first served. Under the lock of the object that it belongs to. */
 struct wait_node {
 	struct wait_node *next, **link; /* link NULL: not in a list */

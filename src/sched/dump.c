@@ -77,6 +77,11 @@ static void say_number(struct text *t, const char *words, uint64_t number, unsig
 	say(t, at);
 }
 
+static void say_to(void *text, const char *words)
+{
+	say((struct text *)text, words);
+}
+
 static void say_count(struct text *t, const char *words, uint64_t number)
 {
 	if (number > 0)
@@ -165,6 +170,8 @@ static int dump(struct hive *h, int fd)
 	say(&t, load_relaxed(&h->registry_lock.state) == LOCK_FREE ? "\n" : ", registry locked\n");
 	say_set(&t, &h->io);
 	say_set(&t, &h->compute);
+	if (load_relaxed(&h->guests))
+		h->guest_ops->dump(load_relaxed(&h->guests), &t, say_to);
 	flush(&t);
 	return t.error;
 }

@@ -77,5 +77,7 @@ int hive__alarm_start(int64_t due_ns, hive_fn *fn, void *arg, uint64_t *ret_alar
 /* Any thread. True: it will not ring. False: it has rung, or is about to, on another thread, with nothing before it. */
 bool hive__alarm_stop(struct hive *hive, uint64_t alarm);
 
+/* Any thread. The hive without threads that this thread makes go on; NULL: there is none. */
+struct hive *hive__guest_world(void);
 /* A thread that is not a worker waits until the word is another one. 0 or -ETIMEDOUT. */
 int hive__guest_wait_word(struct hive *hive, ATOMIC(uint32_t) *word, uint32_t value, int64_t deadline_ns);

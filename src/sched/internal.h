@@ -207,6 +207,7 @@ static inline struct worker *hive__main(struct hive *hive)
 /* current.c */
 struct worker *hive__current(void);
 void hive__set_current(struct worker *w);
+void hive__set_world(struct hive *hive);
 /* The worker of this very hive that the caller runs on, or NULL. */
 static inline struct worker *hive__current_in(const struct hive *hive)
 {

@@ -30,6 +30,17 @@ void hive__drop_pool(struct hive *hive, struct pool *pool)
 			hive__drop(hive, task);
 }
 
+/* Out of the way of those that it is about to run. */
+static uint32_t take_outbox(struct worker *w, struct hive_task *ret_tasks)
+{
+	uint32_t n = w->outbox_count;
+
+	for (uint32_t i = 0; i < n; i++)
+		ret_tasks[i] = w->outbox[i];
+	w->outbox_count = 0;
+	return n;
+}
+
 static void drop_mail(struct worker *w)
 {
 	struct parcel *p;
@@ -45,7 +56,8 @@ static void drop_mail(struct worker *w)
 /* Everything this worker holds, its inbox closed for good; but that of the main worker stays open for guests. */
 void hive__drop_queues(struct worker *w)
 {
-	struct hive_task task;
+	struct hive_task task, posts[TUNE_OUTBOX];
+	uint32_t n;
 
 	hive__silence(w);
 	hive__ring_alarms(w);
@@ -54,9 +66,9 @@ void hive__drop_queues(struct worker *w)
 	else
 		hive__receive(w, inbox_close(&w->inbox));
 	drop_mail(w);
-	for (uint32_t i = 0; i < w->outbox_count; i++)
-		hive__drop(w->hive, w->outbox[i]);
-	w->outbox_count = 0;
+	n = take_outbox(w, posts);
+	for (uint32_t i = 0; i < n; i++)
+		hive__drop(w->hive, posts[i]);
 	while (deque_pop(&w->local, &task))
 		hive__drop(w->hive, task);
 }
@@ -197,12 +209,8 @@ static void give_local(struct worker *w)
 static void give_outbox(struct worker *w)
 {
 	struct hive_task tasks[TUNE_OUTBOX];
-	uint32_t n = w->outbox_count;
 
-	for (uint32_t i = 0; i < n; i++)
-		tasks[i] = w->outbox[i];
-	w->outbox_count = 0;
-	give_away(w, tasks, n);
+	give_away(w, tasks, take_outbox(w, tasks));
 }
 
 /* What was posted to this very worker runs here as long as that takes a reasonable time; then anywhere. */

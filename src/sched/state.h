@@ -29,7 +29,7 @@ static inline uint32_t state_read(const ATOMIC(uint32_t) *state)
 
 static inline void state_write(ATOMIC(uint32_t) *state, uint32_t value)
 {
-	store_seq(state, value); /* STOP-2 (pairs with STOP-1 and DRAIN-2) */
+	store_seq(state, value); /* STOP-2 (pairs with STOP-1, DRAIN-2 and GUEST-3) */
 }
 
 /* Start, and hurry: nobody's sleep depends on these. False: it was not `from`, and *from says what it is. */

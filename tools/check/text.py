@@ -12,7 +12,7 @@ CODE = ("src", "include", "tools", "bench", "tests", "examples")
 FILE_LINES = {"src": 500, "include": 500, "tools": 500, "bench": 500, "tests": 600, "examples": 500}
 FUNCTION_LINES = 80
 SCRIPTS = ("tools/check/check", "tools/check/selftest", "scripts/setup", "scripts/test", "scripts/test-long", ".ci/run")
-THREAD_RULE = re.compile(r"(Any thread|May wait|Worker thread|Owner thread|Foreign thread|Before run)\b")
+THREAD_RULE = re.compile(r"(Any thread|May wait|Worker thread|Owner thread|Foreign thread|Before run|Fiber)\b")
 TAG = r"[A-Z]+-[0-9]+"
 
 
