@@ -17,12 +17,16 @@ static void wake_all(struct wait_list *list)
 		wait_wake(node->wait);
 }
 
-/* The handle is gone, and with the last of the two the stack. */
-void hive__fiber_release(struct hive_fiber *f)
+/* The handle is gone, and with the last of the two the stack. False: it was gone before. */
+bool hive__fiber_release(struct hive_fiber *f)
 {
-	/* FATE-1 (pairs with FATE-2 and FATE-3) */
-	if (or_acq_rel(&f->fate, (uint32_t)FATE_RELEASED) & FATE_DONE)
+	uint32_t fate = or_acq_rel(&f->fate, (uint32_t)FATE_RELEASED); /* FATE-1 (pairs with FATE-2 and FATE-3) */
+
+	if (fate & FATE_RELEASED)
+		return false;
+	if (fate & FATE_DONE)
 		hive__fiber_free(f);
+	return true;
 }
 
 static void done(struct hive_fiber *f)
@@ -41,11 +45,18 @@ static void tell(struct tracker *tracker, int result)
 	lock_release(&tracker->lock);
 }
 
+/* Only a fiber itself makes children, so what has ended and finds no other has none and gets none. */
+static bool is_last_pending(struct hive_fiber *f)
+{
+	return load_acquire(&f->pending) == 1 || /* TREE-2 (pairs with TREE-1) */
+	       sub_acq_rel(&f->pending, 1u) ==
+	               1; /* TREE-1 (pairs with TREE-1 and TREE-2): sees what all the others did */
+}
+
 /* Itself and all beneath it have ended; that may complete its parent, and so on. */
 static void complete(struct hive_fiber *f)
 {
-	/* TREE-1 (pairs with TREE-1): the last one sees what all the others did */
-	while (f && sub_acq_rel(&f->pending, 1u) == 1) {
+	while (f && is_last_pending(f)) {
 		struct hive_fiber *parent = f->parent;
 		struct tracker *tracker = f->tracker;
 		int result = f->result;
@@ -61,13 +72,12 @@ static void complete(struct hive_fiber *f)
 void hive__fiber_ended(struct hive_fiber *f)
 {
 	bool is_tracked = load_relaxed(&f->root) != NULL;
-	uint32_t fate = load_relaxed(&f->fate), last = FATE_ENDED | (is_tracked ? 0u : (uint32_t)FATE_DONE);
+	uint32_t fate = load_relaxed(&f->fate);
 
-	while (!(fate & FATE_WAITERS))
-		if (cas_acq_rel(&f->fate, &fate, fate | last)) { /* FATE-3 (pairs with FATE-1 and FATE-4) */
-			if (is_tracked)
-				complete(f);
-			else if (fate & FATE_RELEASED)
+	while (!is_tracked && !(fate & FATE_WAITERS)) /* nobody to be told: one step for all */
+		if (cas_acq_rel(&f->fate, &fate,
+		                fate | FATE_ENDED | FATE_DONE)) { /* FATE-3 (pairs with FATE-1 and FATE-4) */
+			if (fate & FATE_RELEASED)
 				hive__fiber_free(f);
 			return;
 		}
@@ -86,31 +96,35 @@ static bool has_ended(struct hive_fiber *f)
 	return load_acquire(&f->fate) & FATE_ENDED; /* FATE-4 (pairs with FATE-2 and FATE-3) */
 }
 
-/* False: it has ended. */
-static bool enlist(struct hive_fiber *f, struct wait_node *node, struct wait wait)
+/* Into its list, with these bits in its fate. What that was before: FATE_ENDED means not in the list. */
+static uint32_t enlist(struct hive_fiber *f, struct wait_node *node, struct wait wait, uint32_t bits)
 {
-	bool ended;
+	uint32_t fate;
 
 	lock_acquire(&f->lock);
-	ended = or_acq_rel(&f->fate, (uint32_t)FATE_WAITERS) & FATE_ENDED; /* FATE-4 (pairs with FATE-3) */
+	fate = or_acq_rel(&f->fate, bits | FATE_WAITERS); /* FATE-4 (pairs with FATE-2 and FATE-3) */
 	node->link = NULL;
-	if (!ended)
+	if (!(fate & (FATE_ENDED | (bits & FATE_JOINING))))
 		node_add(&f->waits, node, wait);
 	lock_release(&f->lock);
-	return !ended;
+	return fate;
 }
 
-static void strike_off(struct hive_fiber *f, struct wait_node *node)
+static void strike_off(struct hive_fiber *f, struct wait_node *node, uint32_t bits)
 {
 	lock_acquire(&f->lock);
 	node_remove(&f->waits, node);
+	if (bits)
+		and_relaxed(&f->fate, ~bits);
 	lock_release(&f->lock);
 }
 
-static int wait_for_end(struct hive_fiber *f, int64_t deadline_ns)
+/* `bits` FATE_JOINING: for who joins; it stays unless the wait fails. -EALREADY: somebody else does. */
+static int wait_for_end(struct hive_fiber *f, int64_t deadline_ns, uint32_t bits)
 {
 	struct wait_node node;
 	struct wait wait;
+	uint32_t fate;
 	int r;
 
 	if (has_ended(f))
@@ -120,13 +134,14 @@ static int wait_for_end(struct hive_fiber *f, int64_t deadline_ns)
 	r = wait_begin(&wait, "join");
 	if (r < 0)
 		return r;
-	if (!enlist(f, &node, wait)) {
+	fate = enlist(f, &node, wait, bits);
+	if (fate & (FATE_ENDED | bits)) {
 		wait_give_up(wait);
-		return 0;
+		return fate & bits ? -EALREADY : 0;
 	}
 	r = wait_end(wait, deadline_ns);
 	if (r < 0)
-		strike_off(f, &node);
+		strike_off(f, &node, bits);
 	return r < 0 && has_ended(f) ? 0 : r;
 }
 
@@ -144,20 +159,18 @@ static int find_other(struct hive_fiber *handle, struct hive_fiber **ret_fiber)
 int hive_fiber_join(struct hive_fiber *fiber, int64_t deadline_ns, int *ret_result)
 {
 	struct hive_fiber *f;
-	int r = find_other(fiber, &f);
+	int r = find_other(fiber, &f), result;
 
 	if (r < 0)
 		return r;
-	if (or_acquire(&f->fate, (uint32_t)FATE_JOINING) & FATE_JOINING) /* FATE-4 (pairs with FATE-3) */
-		return -EALREADY;
-	r = wait_for_end(f, deadline_ns);
-	if (r < 0) {
-		and_relaxed(&f->fate, ~(uint32_t)FATE_JOINING);
+	r = wait_for_end(f, deadline_ns, FATE_JOINING);
+	if (r < 0)
 		return r;
-	}
+	result = f->result;
+	if (!hive__fiber_release(f))
+		return -ESRCH;
 	if (ret_result)
-		*ret_result = f->result;
-	hive__fiber_release(f);
+		*ret_result = result;
 	return 0;
 }
 
@@ -172,8 +185,7 @@ int hive_fiber_detach(struct hive_fiber *fiber)
 		return -ESRCH;
 	if (load_relaxed(&f->fate) & FATE_JOINING)
 		return -EALREADY;
-	hive__fiber_release(f);
-	return 0;
+	return hive__fiber_release(f) ? 0 : -ESRCH;
 }
 
 int hive_wait_all(struct hive_fiber *const *fibers, size_t count, int64_t deadline_ns)
@@ -186,7 +198,7 @@ int hive_wait_all(struct hive_fiber *const *fibers, size_t count, int64_t deadli
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		r = fiber_find(fibers[i], &f);
 		if (r == 0)
-			r = wait_for_end(f, deadline_ns);
+			r = wait_for_end(f, deadline_ns, 0);
 	}
 	return r;
 }
@@ -213,7 +225,8 @@ static int wait_for_one(struct hive_fiber *const *fibers, size_t count, int64_t 
 
 	if (r < 0)
 		return r;
-	while (enlisted < count && fiber_find(fibers[enlisted], &f) == 0 && enlist(f, &nodes[enlisted], wait))
+	while (enlisted < count && fiber_find(fibers[enlisted], &f) == 0 &&
+	       !(enlist(f, &nodes[enlisted], wait, 0) & FATE_ENDED))
 		enlisted++;
 	if (enlisted < count)
 		wait_give_up(wait);
@@ -221,7 +234,7 @@ static int wait_for_one(struct hive_fiber *const *fibers, size_t count, int64_t 
 		r = wait_end(wait, deadline_ns);
 	for (size_t i = 0; i < enlisted; i++)
 		if (fiber_find(fibers[i], &f) == 0)
-			strike_off(f, &nodes[i]);
+			strike_off(f, &nodes[i], 0);
 	return r;
 }
 
