@@ -298,9 +298,11 @@ static void give_parcel(struct worker *w, struct parcel *p)
 	struct hive *hive = w->hive;
 	struct worker *main = hive__main(hive);
 	struct hive_task task = p->task;
+	bool is_guest = p->kind == PARCEL_GUEST;
 
 	if (pool_give(&hive->pool, hive__thread_number(), task, false) == 0) {
-		hive__parcel_free(p);
+		if (!is_guest) /* that one may run already */
+			hive__parcel_free(p);
 		hive__wake_if_needed(hive, &hive->io);
 		return;
 	}
