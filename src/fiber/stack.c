@@ -54,9 +54,11 @@ struct class {
 };
 
 struct stacks {
-	struct memory memory; /* I */
-	size_t page;          /* I */
-	bool marks_guards;    /* I  the kernel knows guards that are no mappings */
+	struct memory memory;         /* I */
+	size_t page;                  /* I */
+	bool marks_guards;            /* I  the kernel knows guards that are no mappings */
+	unsigned default_class;       /* I */
+	size_t usable[STACK_CLASSES]; /* I  bytes above the guard; 0: too small a class for the pages here */
 	struct class classes[STACK_CLASSES];
 };
 
@@ -77,23 +79,22 @@ static size_t guard_bytes(const struct stacks *s, unsigned class)
 
 static unsigned class_of_bytes(size_t bytes)
 {
-	unsigned shift = bytes <= 1 ? 0 : 64 - (unsigned)__builtin_clzll((unsigned long long)bytes - 1);
+	unsigned shift = 64 - (unsigned)__builtin_clzll((unsigned long long)(bytes - 1) | 1);
 
 	return shift < STACK_SHIFT_FIRST ? 0 : shift - STACK_SHIFT_FIRST;
 }
 
-/* The smallest class with so much room above its guard and a page to spare; STACK_CLASSES: there is none. */
+/* The smallest class with so much room above its guard; STACK_CLASSES: there is none. */
 static unsigned class_for(const struct stacks *s, size_t bytes)
 {
 	unsigned class;
 
 	if (bytes == 0)
-		bytes = slot_bytes(DEFAULT_CLASS) - guard_bytes(s, DEFAULT_CLASS);
-	if (bytes > slot_bytes(STACK_CLASSES - 1))
+		return s->default_class;
+	if (bytes > s->usable[STACK_CLASSES - 1])
 		return STACK_CLASSES;
 	class = class_of_bytes(bytes);
-	while (class < STACK_CLASSES &&
-	       (slot_bytes(class) < 4 * s->page || slot_bytes(class) - guard_bytes(s, class) < bytes))
+	while (s->usable[class] < bytes)
 		class ++;
 	return class;
 }
@@ -106,7 +107,7 @@ static struct stack_link *link_of(struct stack stack)
 /* A link's stack ends STACK_TOP above it. */
 static struct stack stack_of(const struct stacks *s, unsigned class, struct stack_link *link)
 {
-	size_t bytes = slot_bytes(class) - guard_bytes(s, class);
+	size_t bytes = s->usable[class];
 
 	return (struct stack){ (char *)(link + 1) + STACK_TOP - bytes, bytes };
 }
@@ -159,8 +160,11 @@ int hive__stacks_create(const struct memory *memory, struct stacks **ret)
 	s->memory = *memory;
 	s->page = (size_t)sysconf(_SC_PAGESIZE);
 	s->marks_guards = kernel_marks_guards(s->page);
-	for (unsigned i = 0; i < STACK_CLASSES; i++)
+	for (unsigned i = 0; i < STACK_CLASSES; i++) {
 		lock_init(&s->classes[i].lock);
+		s->usable[i] = slot_bytes(i) < 4 * s->page ? 0 : slot_bytes(i) - guard_bytes(s, i);
+	}
+	s->default_class = class_for(s, slot_bytes(DEFAULT_CLASS) - guard_bytes(s, DEFAULT_CLASS));
 	errno = error;
 	*ret = s;
 	return 0;
@@ -377,7 +381,7 @@ void hive__stack_put(struct stacks *s, struct stack_cache *cache, struct stack s
 	struct stack_link *link = link_of(stack);
 	uint32_t most = at_most(CACHE_STACKS, CACHE_BYTES, class);
 
-	CHECK(stack.bytes == slot_bytes(class) - guard_bytes(s, class));
+	CHECK(stack.bytes == s->usable[class]);
 	if (!cache) {
 		put_shared(s, class, link, link, 1);
 		return;
