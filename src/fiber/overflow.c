@@ -68,7 +68,8 @@ static void tell(const struct watch *watch, struct stack stack, const void *addr
 		return; /* nobody to tell */
 }
 
-/* What would have happened without us. Returning with the default action in place repeats the access, and that ends the process. */
+/* What would have happened without us. Returning with the default action in place repeats the access, and that ends the
+ * process. */
 static void go_on(int number, siginfo_t *info, void *context)
 {
 	const struct sigaction *previous = &watching.previous;

@@ -46,9 +46,10 @@ struct stack_link {
 
 struct class {
 	struct lock lock;
-	struct stack_link *free;         /* L  warm and cold, newest first */
+	struct stack_link *warm;         /* L  free, with their pages, newest first */
+	struct stack_link *cold;         /* L  free, with the top page alone */
 	struct stack_link *bare;         /* L  their guard was refused; tried again before a fresh slot is */
-	uint32_t free_count;             /* L */
+	uint32_t warm_count;             /* L */
 	ATOMIC(struct region *) regions; /* stored under the lock, loaded by anyone; newest first */
 	size_t total_slots;              /* L */
 };
@@ -67,7 +68,8 @@ static size_t slot_bytes(unsigned class)
 	return (size_t)1 << (STACK_SHIFT_FIRST + class);
 }
 
-/* A sixteenth, at most 64 KiB, whole pages. Never more than a half, so that the class of a stack can be told from its size. */
+/* A sixteenth, at most 64 KiB, whole pages. Never more than a half, so that the class of a stack can be told from its
+ * size. */
 static size_t guard_bytes(const struct stacks *s, unsigned class)
 {
 	size_t guard = slot_bytes(class) / 16;
@@ -277,39 +279,42 @@ static void put_shared(struct stacks *s, unsigned class, struct stack_link *firs
                        uint32_t count)
 {
 	struct class *c = &s->classes[class];
-	bool many;
 
 	lock_acquire(&c->lock);
-	many = c->free_count + count > at_most(SHARED_STACKS, SHARED_BYTES, class);
+	if (c->warm_count + count <= at_most(SHARED_STACKS, SHARED_BYTES, class)) {
+		last->next = c->warm;
+		c->warm = first;
+		c->warm_count += count;
+		lock_release(&c->lock);
+		return;
+	}
 	lock_release(&c->lock);
-	if (many) /* while they are still ours; whether the number is exact does not matter */
-		for (struct stack_link *link = first;; link = link->next) {
-			give_pages_back(s, stack_of(s, class, link));
-			if (link == last)
-				break;
-		}
+	last->next = NULL;
+	for (struct stack_link *link = first; link; link = link->next) /* while they are still ours */
+		give_pages_back(s, stack_of(s, class, link));
 	lock_acquire(&c->lock);
-	last->next = c->free;
-	c->free = first;
-	c->free_count += count;
+	last->next = c->cold;
+	c->cold = first;
 	lock_release(&c->lock);
 }
 
-/* Up to `most` stacks, as a chain. Returns how many. */
+/* Up to `most` stacks, as a chain, warm ones if there are any. Returns how many. */
 static uint32_t take_shared(struct stacks *s, unsigned class, uint32_t most, struct stack_link **ret_first)
 {
 	struct class *c = &s->classes[class];
-	struct stack_link *last = NULL;
+	struct stack_link **list, *last = NULL;
 	uint32_t count = 0;
 
 	lock_acquire(&c->lock);
-	*ret_first = c->free;
-	while (count < most && c->free) {
-		last = c->free;
-		c->free = last->next;
+	list = c->warm ? &c->warm : &c->cold;
+	*ret_first = *list;
+	while (count < most && *list) {
+		last = *list;
+		*list = last->next;
 		count++;
 	}
-	c->free_count -= count;
+	if (list == &c->warm)
+		c->warm_count -= count;
 	lock_release(&c->lock);
 	if (last)
 		last->next = NULL;

@@ -58,8 +58,8 @@ CONTEXT_INLINE void context_switch(struct context *from, struct context *to)
 	context_note_return(&from->notes);
 }
 
-/* As context_switch for a `from` that context_here() filled: quicker on x86-64, because the thread's own control words are not read
- * again. Code on the thread's own stack does not change them (or fills `from` anew).                                       */
+/* As context_switch for a `from` that context_here() filled: quicker on x86-64, because the thread's own control words
+ * are not read again. Code on the thread's own stack does not change them (or fills `from` anew). */
 CONTEXT_INLINE void context_enter(struct context *from, struct context *to)
 {
 	context_note_switch(&from->notes, &to->notes);
@@ -81,8 +81,8 @@ static inline void context_destroy(struct context *c)
 	context_note_destroy(&c->notes, c->sp);
 }
 
-/* Where a context that is not running will go on: enough to begin a backtrace, with frame pointers or with unwind information. False: not
- * known (ucontext). In a context that never ran, pc is hive__context_entry.                                                */
+/* Where a context that is not running will go on: enough to begin a backtrace, with frame pointers or with unwind
+ * information. False: not known (ucontext). In a context that never ran, pc is hive__context_entry. */
 static inline bool context_place(const struct context *c, uintptr_t *ret_pc, uintptr_t *ret_sp, uintptr_t *ret_fp)
 {
 	const char *frame = (const char *)c->sp;

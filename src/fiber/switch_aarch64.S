@@ -3,8 +3,8 @@
  *
  *    0 x19 … x28   80 x29 (frame pointer)   88 x30 (where to go on)   96 d8 … d15   160 FPCR   168 unused
  *
- * In a new context x19 is the function, x20 its argument, x29 0, and x30 is hive__context_entry. x18 is the platform's. FPCR is written
- * only when it differs: a write waits for the pipeline on many cores.
+ * In a new context x19 is the function, x20 its argument, x29 0, and x30 is hive__context_entry. x18 is the platform's.
+ * FPCR is written only when it differs: a write waits for the pipeline on many cores.
  *
  * The frame has the same shape before and after the stack pointer changes, so one set of unwind rules is right for both. */
 #if defined(__aarch64__) && defined(__LP64__)

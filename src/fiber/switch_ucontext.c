@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The switch for machines without assembly of ours. A saved place is a ucontext_t that lies on the context's own stack: in the
- * frame of the swap that left it or, before its first run, at the top. Costs two system calls a switch (the signal mask). */
+/* The switch for machines without assembly of ours. A saved place is a ucontext_t that lies on the context's own stack:
+ * in the frame of the swap that left it or, before its first run, at the top. Costs two system calls a switch (the
+ * signal mask). */
 #include <string.h>
 #include <ucontext.h>
 

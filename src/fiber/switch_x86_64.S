@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a context begins on x86-64; the switch itself is in switch_x86_64.h. The stack holds the function and its argument. */
+/* Where a context begins on x86-64; the switch itself is in switch_x86_64.h. The stack holds the function and its
+ * argument. */
 #if defined(__x86_64__) && defined(__LP64__)
 	.text
 	.globl	hive__context_entry

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
-/* The switch for x86-64, System V ABI, as inline assembly: each place that switches has a jump of its own, so the processor predicts
- * where it leads, and returns stay in step with calls. All registers are clobbered; the compiler keeps those that it needs, and they
- * are few. A function that returns right after it was switched back to is predicted wrongly all the same: 7 ns when both sides do so.
- * So a worker's loop had better contain its context_enter() itself.
+/* The switch for x86-64, System V ABI, as inline assembly: each place that switches has a jump of its own, so the
+ * processor predicts where it leads, and returns stay in step with calls. All registers are clobbered; the compiler
+ * keeps those that it needs, and they are few. A function that returns right after it was switched back to is predicted
+ * wrongly all the same: 7 ns when both sides do so. So a worker's loop had better contain its context_enter() itself.
  *
  * The frame of a context that is not running, from its stack pointer upwards:
  *
  *    0 MXCSR (4 bytes)   4 x87 control word (2 bytes)   8 where to go on   16 rbp   24 … 152 the red zone of who switched
  *
- * where the stack pointer is 152 higher when it goes on. In a new context that is hive__context_entry (switch_x86_64.S), which finds
- * the function and its argument on the stack, and rbp is 0.
+ * where the stack pointer is 152 higher when it goes on. In a new context that is hive__context_entry (switch_x86_64.S),
+ * which finds the function and its argument on the stack, and rbp is 0.
  *
- * The control words are kept. On AMD Zen that is most of the cost: a switch takes 5.6 ns, 2.0 without them; reading MXCSR alone is 3.
- * context_enter() need not read them: 4.5 ns on average, there and back.
+ * The control words are kept. On AMD Zen that is most of the cost: a switch takes 5.6 ns, 2.0 without them; reading
+ * MXCSR alone is 3. context_enter() need not read them: 4.5 ns on average, there and back.
  *
- * The unwind information is that of the function around, right before and after these instructions; a profiler that interrupts
- * in between sees a wrong caller.                                                                                              */
+ * The unwind information is that of the function around, right before and after these instructions; a profiler that
+ * interrupts in between sees a wrong caller. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A context that goes from thread to thread. Thread-locals and errno are the thread's, and a compiler may keep their address over a
- * switch: so they are read by functions that are not inlined and hide where the address comes from.                       */
+/* A context that goes from thread to thread. Thread-locals and errno are the thread's, and a compiler may keep their
+ * address over a switch: so they are read by functions that are not inlined and hide where the address comes from. */
 #include <pthread.h>
 
 #include "fiber/switch.h"

@@ -117,7 +117,7 @@ TEST(many_free_stacks_give_their_pages_back_but_keep_their_top)
 {
 	struct stacks *s = open_stacks();
 	size_t page = page_bytes();
-	struct stack stacks[LARGE];
+	struct stack stacks[LARGE], stack;
 	int cold = 0;
 
 	for (int i = 0; i < LARGE; i++) {
@@ -132,6 +132,10 @@ TEST(many_free_stacks_give_their_pages_back_but_keep_their_top)
 			CHECK_EQ(top_of(stacks[i])[k - STACK_TOP], (char)i);
 	}
 	CHECK_EQ(cold, LARGE - 64);
+	for (int i = 0; i < LARGE; i++) { /* warm ones are handed out first */
+		CHECK_OK(hive__stack_get(s, NULL, 1 << 19, &stack));
+		CHECK_EQ(hive__stack_used(stack) == page, i >= 64);
+	}
 	hive__stacks_destroy(s);
 }
 
