@@ -128,7 +128,7 @@ CONTEXT_INLINE void context_note_leave(struct context_notes *from, struct contex
 {
 	(void)from, (void)to;
 #if defined(FIBER_ASAN)
-	to->came_from = NULL; /* it need not exist any more when we arrive */
+	to->came_from = NULL; /* only contexts that were made leave: their stack is known */
 	__sanitizer_start_switch_fiber(NULL, to->low, to->bytes);
 #endif
 #if defined(FIBER_TSAN)

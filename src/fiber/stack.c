@@ -272,7 +272,10 @@ static uint32_t at_most(size_t count, size_t bytes, unsigned class)
 /* All pages but the one with the top: a generation count there must not begin again. */
 static void give_pages_back(struct stacks *s, struct stack stack)
 {
+	int error = errno;
+
 	madvise(stack.low, stack.bytes - s->page, MADV_DONTNEED);
+	errno = error;
 }
 
 static void put_shared(struct stacks *s, unsigned class, struct stack_link *first, struct stack_link *last,

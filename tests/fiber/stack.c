@@ -109,7 +109,9 @@ static void check_guards(void)
 	struct stack stack, found;
 
 	for (size_t bytes = 1; bytes < 4 << 20; bytes *= 2) {
+		errno = 7;
 		CHECK_OK(hive__stack_get(s, NULL, bytes, &stack));
+		CHECK_EQ(errno, 7);
 		CHECK(writable(stack.low));
 		CHECK(!writable((char *)stack.low - 1));
 		CHECK(hive__stack_owns_guard(s, (char *)stack.low - 1, &found));

@@ -14,13 +14,17 @@ struct side {
 	int steps;
 	uint64_t sum;
 	char *stack;
+	uintptr_t above[8]; /* what lies above the stack looks like return addresses, to mislead a backtrace */
 };
 
 static void side_open(struct side *side, context_fn *fn)
 {
 	memset(side, 0, sizeof *side);
-	side->stack = malloc(STACK);
+	side->stack = malloc(STACK + sizeof side->above);
 	CHECK(side->stack);
+	for (size_t i = 0; i < sizeof side->above / sizeof *side->above; i++)
+		side->above[i] = (uintptr_t)fn + 1;
+	memcpy(side->stack + STACK, side->above, sizeof side->above);
 	context_here(&side->home);
 	context_make(&side->away, side->stack, STACK, fn, side);
 }
@@ -302,6 +306,50 @@ TEST(a_stack_is_used_again_after_a_context_that_never_returned)
 	context_switch(&side.home, &side.away);
 	side_close(&side);
 }
+
+static __attribute__((noinline)) int leave_from_below(struct side *side, int depth)
+{
+	if (seed == 0) /* never; but the compiler shall not see that this has no end */
+		return 0;
+	if (depth == 0)
+		context_leave(&side->away, &side->home);
+	return leave_from_below(side, depth - 1) + 1;
+}
+
+static void leave_from_deep(void *arg)
+{
+	((struct side *)arg)->steps = leave_from_below(arg, 100);
+}
+
+/* ThreadSanitizer counts calls, 65,536 at most; those of a context must go with it. */
+TEST(a_thousand_contexts_end_deep_in_their_calls)
+{
+	struct side side;
+
+	side_open(&side, leave_from_deep);
+	for (int i = 0; i < 1000; i++) {
+		context_switch(&side.home, &side.away);
+		context_destroy(&side.away);
+		context_make(&side.away, side.stack, STACK, leave_from_deep, &side);
+	}
+	side_close(&side);
+}
+
+#if defined(FIBER_ASAN)
+TEST(the_sanitizer_knows_the_stack_of_the_thread)
+{
+	struct side side;
+	char *low;
+
+	side_open(&side, end_at_depth);
+	CHECK_EQ(side.home.notes.low, NULL);
+	context_switch(&side.home, &side.away);
+	low = (char *)(uintptr_t)side.home.notes.low;
+	CHECK((char *)__builtin_frame_address(0) > low);
+	CHECK((char *)__builtin_frame_address(0) < low + side.home.notes.bytes);
+	side_close(&side);
+}
+#endif
 
 static __attribute__((noinline)) int count_callers(void **ret_last)
 {
