@@ -182,6 +182,7 @@ TEST(bench_runs_each_scenario_that_it_lists)
 		     { "eventfd_floor", "p50_ns p99_ns" },
 		     { "timer", "ops_per_s p50_ns p99_ns min_ns cpu_s" },
 		     { "timer_cancel", "ops_per_s" },
+		     { "switch", "ops_per_s switch_ns enter_switch_ns stack_get_put_ns" },
 		     { "idle", "cpu_s cpu_percent context_switches" } };
 	char *lines[64], names[64][32];
 	int count;
