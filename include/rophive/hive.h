@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 #include <rophive/core.h>
+#include <rophive/fiber.h>
 #include <rophive/post.h>
 #include <rophive/source.h>
 #include <rophive/stats.h>
@@ -13,10 +14,12 @@
  *
  * The first words of each comment are its thread rule:
  *   Any thread.      no restriction, never waits
- *   May wait.        any thread; on a worker of this hive only HIVE_NOWAIT, else -EDEADLK
+ *   May wait.        any thread; a fiber parks, a compute task and a foreign thread block; on an IO worker outside a fiber only
+ *                    HIVE_NOWAIT, else -EDEADLK
  *   Worker thread.   inside a task or callback of an IO worker, else -EPERM
  *   Owner thread.    the worker on which the object was started
  *   Foreign thread.  not on a worker of any hive
+ *   Fiber.           inside a fiber; elsewhere as the comment says
  */
 #define HIVE_VERSION_MAJOR 0
 #define HIVE_VERSION_MINOR 1
@@ -81,6 +84,11 @@ int hive_stop(struct hive *hive, enum hive_stop_mode mode, int64_t deadline_ns);
 int hive_join(struct hive *hive, int64_t deadline_ns);
 /* Any thread. Final after stop, else -EBUSY. */
 int hive_report_read(const struct hive *hive, struct hive_report *ret_report);
+
+/* Foreign thread. Just a runtime: hive_create() with HIVE_AUTO for counts that are zero, hive_start(); and stop, join, destroy. The
+ * handle is gone after runtime_stop. -ETIMEDOUT: it is gone, and what had not begun by the deadline was dropped. -EDEADLK: on a worker. */
+HIVE_CHECKED int hive_runtime_start(const struct hive_options *options, struct hive **ret_hive);
+int hive_runtime_stop(struct hive *hive, enum hive_stop_mode mode, int64_t deadline_ns);
 
 /* Any thread. How many workers the affinity mask and the cgroup's CPU quota suggest; at least 1. */
 int32_t hive_cpus(void);

@@ -48,6 +48,7 @@ static void prepare(struct delayed *d, hive_fn *fn, void *arg, int64_t due_ns)
 {
 	d->parcel.kind = PARCEL_TIMER;
 	d->counted = false;
+	d->alarm = false;
 	store_relaxed(&d->keeper, (struct worker *)NULL);
 	d->parcel.target = HIVE_WORKER_NONE;
 	d->parcel.task.fn = fn;
@@ -113,18 +114,15 @@ int hive_post_after(struct hive *hive, int64_t delay_ns, hive_fn *fn, void *arg,
 	return 0;
 }
 
-int hive_post_self_after(int64_t delay_ns, hive_fn *fn, void *arg, uint64_t *ret_post)
+static int keep_here(struct worker *w, struct hive_task task, int64_t due_ns, bool alarm, uint64_t *ret_post)
 {
-	struct delayed *d;
-	struct worker *w;
-	int r = hive__own_door(fn, &w);
+	struct delayed *d = hive__delayed_new(w);
+	int r;
 
-	if (r < 0)
-		return r;
-	d = hive__delayed_new(w);
 	if (!d)
 		return -ENOMEM;
-	prepare(d, fn, arg, time_add(hive__now(w->hive), delay_ns > 0 ? delay_ns : 0));
+	prepare(d, task.fn, task.arg, due_ns);
+	d->alarm = alarm;
 	d->timer.sequence = w->timer_sequence++;
 	r = heap_insert(&w->timers, &d->timer);
 	if (r < 0)
@@ -136,6 +134,29 @@ int hive_post_self_after(int64_t delay_ns, hive_fn *fn, void *arg, uint64_t *ret
 	if (ret_post)
 		*ret_post = post_id(d);
 	return 0;
+}
+
+int hive_post_self_after(int64_t delay_ns, hive_fn *fn, void *arg, uint64_t *ret_post)
+{
+	struct hive_task task = { fn, arg };
+	struct worker *w;
+	int r = hive__own_door(fn, &w);
+
+	if (r < 0)
+		return r;
+	return keep_here(w, task, time_add(hive__now(w->hive), delay_ns > 0 ? delay_ns : 0), false, ret_post);
+}
+
+int hive__alarm_start(int64_t due_ns, hive_fn *fn, void *arg, uint64_t *ret_alarm)
+{
+	struct hive_task task = { fn, arg };
+
+	return keep_here(hive__current(), task, due_ns, true, ret_alarm);
+}
+
+bool hive__alarm_stop(struct hive *hive, uint64_t alarm)
+{
+	return hive_post_cancel(hive, alarm) == 0;
 }
 
 /* One timer less: it runs, was cancelled or is dropped. The parcel may be used again. */
@@ -159,32 +180,36 @@ void hive__fire_delayed(struct hive_timer *timer)
 		hive__run_task(w, task);
 }
 
-/* Stop: what was due when stop was asked for still counts as queued. */
+/* Stop: what was due when stop was asked for still counts as queued. Alarms are rung: nobody may wait any more. */
 static void settle(struct worker *w, struct delayed *d)
 {
 	struct hive *hive = w->hive;
 	struct hive_task task = d->parcel.task;
-	bool ours = delayed_claim(d, delayed_generation(d), TICKET_FREE);
+	bool ours = delayed_claim(d, delayed_generation(d), TICKET_FREE), alarm;
 
-	if (ours && d->timer.due_ns <= load_relaxed(&hive->stop_ns) && !hive__is_halted(w)) {
+	if (ours && !d->alarm && d->timer.due_ns <= load_relaxed(&hive->stop_ns) && !hive__is_halted(w)) {
 		sub_relaxed(&w->timer_count, 1u);
 		hive__mail_append(w, &d->parcel);
 		return;
 	}
+	alarm = d->alarm; /* before somebody else uses it */
 	let_go(w, d);
-	if (ours) {
+	if (ours && alarm) {
+		hive__run_task(w, task);
+	} else if (ours) {
 		add_relaxed(&hive->dropped_timers, 1u);
 		hive__drop(hive, task);
 	}
 }
 
-/* The letter has arrived: into the heap. While stopping: due ones are run as private tasks, the rest is dropped. */
+/* The letter has arrived: into the heap. While stopping: due ones are run as private tasks, the rest is dropped; alarms stay
+ * until nobody may wait any more.                                                                                       */
 void hive__place_delayed(struct worker *w, struct delayed *d)
 {
 	if (!d->counted)
 		bump(&w->stats.posted, 1);
 	d->counted = true; /* it may come again, from a worker that leaves */
-	if (w->silenced) {
+	if (w->silenced && (!d->alarm || hive__is_halted(w))) {
 		settle(w, d);
 		return;
 	}

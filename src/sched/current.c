@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/internal.h"
 
-/* The only thread-local of the library: which worker am I. Never cached across a point where code may move to another
+/* Which worker am I. Never cached across a point where code may move to another
  * thread; initial-exec because a shared library's general model costs a call on every post.                           */
 static _Thread_local struct worker *current __attribute__((tls_model("initial-exec")));
 
@@ -13,6 +13,19 @@ struct worker *hive__current(void)
 void hive__set_current(struct worker *w)
 {
 	current = w;
+}
+
+/* Waiting on this thread makes that hive go on: it has no threads, and was started here. */
+static _Thread_local struct hive *world;
+
+struct hive *hive__guest_world(void)
+{
+	return world;
+}
+
+void hive__set_world(struct hive *hive)
+{
+	world = hive;
 }
 
 uint32_t hive_worker_current(void)

@@ -77,6 +77,11 @@ static void say_number(struct text *t, const char *words, uint64_t number, unsig
 	say(t, at);
 }
 
+static void say_to(void *text, const char *words)
+{
+	say((struct text *)text, words);
+}
+
 static void say_count(struct text *t, const char *words, uint64_t number)
 {
 	if (number > 0)
@@ -160,11 +165,13 @@ static int dump(struct hive *h, int fd)
 	say_number(&t, ", asleep ", idle_sleepers(load_relaxed(&h->compute.idle.count)), 10);
 	say_number(&t, ", pool ", pool_length(&h->pool), 10);
 	say_number(&t, ", compute pool ", pool_length(&h->compute_pool), 10);
-	say_count(&t, ", answers under way ", load_relaxed(&h->replies));
+	say_count(&t, ", answers under way ", load_relaxed(&h->holds));
 	say_number(&t, ", threads ", load_relaxed(&h->alive), 10);
 	say(&t, load_relaxed(&h->registry_lock.state) == LOCK_FREE ? "\n" : ", registry locked\n");
 	say_set(&t, &h->io);
 	say_set(&t, &h->compute);
+	if (load_relaxed(&h->guests))
+		h->guest_ops->dump(load_relaxed(&h->guests), &t, say_to);
 	flush(&t);
 	return t.error;
 }

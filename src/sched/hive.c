@@ -117,6 +117,8 @@ static void free_hive(struct hive *hive)
 {
 	struct memory memory = hive->memory;
 
+	if (load_relaxed(&hive->guests))
+		hive->guest_ops->end(load_relaxed(&hive->guests));
 	free_workers(&hive->io);
 	free_workers(&hive->compute);
 	pool_destroy(&hive->pool);
@@ -199,6 +201,8 @@ int hive_destroy(struct hive *hive)
 		return -EBUSY;
 	hive__join_main(hive);
 	hive__forget(hive);
+	if (hive__guest_world() == hive)
+		hive__set_world(NULL);
 	free_hive(hive);
 	return 0;
 }

@@ -19,6 +19,7 @@
 #include "queue/inbox.h"
 #include "queue/pool.h"
 #include "queue/slab.h"
+#include "sched/guest.h"
 #include "sched/parcel.h"
 #include "sched/slots.h"
 #include "sched/state.h"
@@ -115,6 +116,9 @@ struct worker {
 	int64_t next_move_ns;         /* O */
 	uint32_t same_cpu_wakes;      /* O */
 	uint32_t far_wakes;           /* O  in a row, from other CPUs, on a full machine */
+	uint32_t spare_holds;         /* O  counted in the hive's holds, and nobody's yet */
+	bool told_guests;             /* O  that nothing may wait any more */
+	struct guest_place place;     /* O */
 	struct worker_counters stats; /* S */
 	ATOMIC(hive_fn *) last_task;  /* S  that it began */
 	struct trail trail;           /* S */
@@ -165,7 +169,10 @@ struct hive {
 	bool main_has_thread, main_joined; /* L registry_lock */
 	ATOMIC(uint32_t) compute_alive;    /* A  of these: compute workers */
 	ATOMIC(uint32_t) in_run;           /* A  a thread is inside hive_run() */
-	ATOMIC(uint32_t) replies;          /* A  answers of hive_post_compute_then() under way */
+	ATOMIC(uint32_t) holds;            /* A  answers under way, fibers: while there are any, a drain goes on */
+	ATOMIC(uint64_t) readied;          /* A  guests made ready by threads that are not IO workers */
+	ATOMIC(void *) guests;             /* A  what the upper layer keeps for this hive */
+	const struct guest_ops *guest_ops; /* I once guests is set */
 	ATOMIC(int64_t) stop_ns;           /* A  when stop was asked for */
 	ATOMIC(int64_t) stop_deadline_ns;  /* A */
 	ATOMIC(uint64_t) refused, cancelled, wakes, lost_replies;
@@ -200,6 +207,7 @@ static inline struct worker *hive__main(struct hive *hive)
 /* current.c */
 struct worker *hive__current(void);
 void hive__set_current(struct worker *w);
+void hive__set_world(struct hive *hive);
 /* The worker of this very hive that the caller runs on, or NULL. */
 static inline struct worker *hive__current_in(const struct hive *hive)
 {
@@ -304,7 +312,7 @@ uint32_t hive__stop_sources(struct worker *w);
 
 /* compute.c */
 bool hive__compute_beat(struct worker *w, int64_t *ret_wait_ns);
-void hive__reply_received(struct hive *hive);
+void hive__let_end(struct hive *hive, uint32_t holds);
 /* Any thread. Takes apart a task of hive_post_compute_then() that will not run: what its user posted. */
 struct hive_task hive__cancel_then(void *arg);
 
@@ -365,3 +373,16 @@ static inline int hive__door(struct hive *hive, hive_fn *fn)
 }
 
 void hive__run_then(void *arg);
+
+/* guest.c */
+void hive__run_guest(void *arg);
+void hive__drop_guest(struct hive *hive, struct guest *guest);
+void hive__stop_guests(struct worker *w);
+void hive__return_holds(struct worker *w);
+void hive__place_leave(struct worker *w);
+void hive__ring_alarms(struct worker *w);
+/* Guests are there, and have not all ended. */
+static inline bool hive__guests_hold(struct hive *hive)
+{
+	return load_relaxed(&hive->guests) && holds_left(&hive->holds) > 0;
+}

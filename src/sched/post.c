@@ -194,11 +194,11 @@ int hive_post_compute_then(struct hive *hive, hive_fn *work, uint32_t reply_to, 
 		return r;
 	p->then = done;
 	task.arg = p;
-	replies_begin(&hive->replies);
+	holds_begin(&hive->holds, 1u);
 	r = into_pool(hive, &hive->compute_pool, &hive->compute, &task, 1);
 	if (r < 0) {
 		hive__parcel_free(p);
-		hive__reply_received(hive);
+		hive__let_end(hive, 1);
 	}
 	return r;
 }

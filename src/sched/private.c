@@ -64,6 +64,8 @@ void hive__parcel_free(struct parcel *p)
 	struct slab *slab = is_delayed ? &home->delayed : &home->parcels;
 	struct spares *spares = is_delayed ? &home->spare_delayed : &home->spare_parcels;
 
+	if (p->kind == PARCEL_GUEST) /* part of its guest */
+		return;
 	if (hive__current() != home) {
 		slab_put(slab, &p->item);
 		return;
@@ -120,7 +122,7 @@ static void receive_task(struct worker *w, struct parcel *p)
 	if (p->target != HIVE_WORKER_NONE && p->target != w->self_id && forward(w, p))
 		return;
 	if (p->kind == PARCEL_REPLY)
-		hive__reply_received(w->hive);
+		hive__let_end(w->hive, 1);
 	bump(&w->stats.posted, 1);
 	hive__mail_append(w, p);
 }
@@ -130,6 +132,7 @@ static void receive_one(struct worker *w, struct parcel *p)
 	switch (p->kind) {
 	case PARCEL_TASK:
 	case PARCEL_REPLY:
+	case PARCEL_GUEST:
 		receive_task(w, p);
 		break;
 	case PARCEL_TIMER:

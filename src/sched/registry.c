@@ -75,6 +75,7 @@ static struct worker *make_worker(struct hive *hive, enum hive_worker_kind kind,
 	if (!w)
 		return NULL;
 	w->hive = hive;
+	w->place.hive = hive;
 	w->kind = kind;
 	w->index = index;
 	inbox_init(&w->inbox);

@@ -102,6 +102,8 @@ int hive_start(struct hive *hive)
 	if (r < 0)
 		return r;
 	hive->main_has_thread = !hive->stepped;
+	if (hive->stepped)
+		hive__set_world(hive);
 	now_running(hive);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
-/* The state of a hive, and the count of answers that hold up its end.
+/* The state of a hive, and the count of what holds up its end: answers under way, fibers.
  *
  * Stop closes the pools first and moves the state then: who sees DRAINING sees every task that was accepted, and the answer
  * that goes with it was counted before the task was put.
@@ -29,7 +29,7 @@ static inline uint32_t state_read(const ATOMIC(uint32_t) *state)
 
 static inline void state_write(ATOMIC(uint32_t) *state, uint32_t value)
 {
-	store_seq(state, value); /* STOP-2 (pairs with STOP-1 and DRAIN-2) */
+	store_seq(state, value); /* STOP-2 (pairs with STOP-1, DRAIN-2 and GUEST-3) */
 }
 
 /* Start, and hurry: nobody's sleep depends on these. False: it was not `from`, and *from says what it is. */
@@ -38,21 +38,21 @@ static inline bool state_move(ATOMIC(uint32_t) *state, uint32_t *from, uint32_t 
 	return cas_release(state, from, to); /* STOP-3 (pairs with STOP-1) */
 }
 
-/* Before its compute task is put. */
-static inline void replies_begin(ATOMIC(uint32_t) *replies)
+/* Before the task that it is about is put. */
+static inline void holds_begin(ATOMIC(uint32_t) *holds, uint32_t n)
 {
-	add_relaxed(replies, 1u);
+	add_relaxed(holds, n);
 }
 
 /* True: that was the last one, and workers that drain may wait for it. */
-static inline bool replies_end(ATOMIC(uint32_t) *replies, ATOMIC(uint32_t) *state)
+static inline bool holds_end(ATOMIC(uint32_t) *holds, ATOMIC(uint32_t) *state, uint32_t n)
 {
-	return sub_seq(replies, 1u) == 1 &&      /* DRAIN-1 (pairs with DRAIN-3) */
+	return sub_seq(holds, n) == n &&         /* DRAIN-1 (pairs with DRAIN-3) */
 	       load_seq(state) >= HIVE_DRAINING; /* DRAIN-2 (pairs with STOP-2) */
 }
 
 /* A worker that saw the hive drain. */
-static inline uint32_t replies_left(ATOMIC(uint32_t) *replies)
+static inline uint32_t holds_left(ATOMIC(uint32_t) *holds)
 {
-	return load_seq(replies); /* DRAIN-3 (pairs with DRAIN-1) */
+	return load_seq(holds); /* DRAIN-3 (pairs with DRAIN-1) */
 }

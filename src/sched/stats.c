@@ -44,7 +44,8 @@ int hive_stats_read(const struct hive *hive, struct hive_stats *ret_stats)
 	s.compute_workers = load_relaxed(&h->compute.count);
 	s.sleeping = idle_sleepers(io) + idle_sleepers(compute);
 	s.searching = (uint32_t)(idle_searchers(io) > 0 ? idle_searchers(io) : 0);
-	s.posted += pool_accepted(&h->pool) + pool_accepted(&h->compute_pool) + load_relaxed(&h->lost_replies);
+	s.posted += pool_accepted(&h->pool) + pool_accepted(&h->compute_pool) + load_relaxed(&h->lost_replies) +
+	            load_relaxed(&h->readied);
 	s.refused = load_relaxed(&h->refused);
 	s.dropped = load_relaxed(&h->dropped);
 	s.cancelled = load_relaxed(&h->cancelled);

@@ -148,7 +148,8 @@ bool hive__run_first_timer(struct worker *w, int64_t now_ns)
 
 	if (hive__is_stopping(w)) {
 		hive__silence(w);
-		return false;
+		if (hive__is_halted(w))
+			return false;
 	}
 	if (w->unplaced && hive__run_first_unplaced(w, now_ns))
 		return true;

@@ -72,5 +72,8 @@ static inline int32_t tune_local_budget(int32_t capacity)
 /* How much lower compute workers stand with the system's scheduler. [nice]  Bench: mixed. */
 #define TUNE_COMPUTE_NICE 5
 
+/* Fibers that a worker may begin without a write that all workers share. [fibers, fixed]  Bench: skynet_fiber. */
+#define TUNE_HOLDS 64
+
 /* Private tasks that a leaving worker still runs itself; the rest goes to the pool. [tasks, fixed] */
 #define TUNE_LAST_PRIVATE 65536

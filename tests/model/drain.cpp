@@ -130,12 +130,12 @@ struct drain_counts_answers_before_their_tasks : drain_suite<drain_counts_answer
 	void thread(unsigned i)
 	{
 		if (i == 0) {
-			replies_begin(&replies);
+			holds_begin(&replies, 1u);
 			accepted = pool_give(&pool, 1, tasks.make(0), true) == 0;
 		} else if (i == 1) {
 			stop();
 		} else if (state_read(&state) >= HIVE_DRAINING) {
-			left_early = replies_left(&replies) == 0;
+			left_early = holds_left(&replies) == 0;
 		}
 	}
 
@@ -152,7 +152,7 @@ struct drain_last_answer_wakes_who_waits : drain_suite<drain_last_answer_wakes_w
 	void before()
 	{
 		drain_suite::before();
-		replies_begin(&replies);
+		holds_begin(&replies, 1u);
 	}
 
 	void thread(unsigned i)
@@ -160,10 +160,10 @@ struct drain_last_answer_wakes_who_waits : drain_suite<drain_last_answer_wakes_w
 		if (i == 0) {
 			stop();
 		} else if (i == 1) {
-			if (replies_end(&replies, &state))
+			if (holds_end(&replies, &state, 1u))
 				parker_unpark(&parker);
 		} else {
-			while (state_read(&state) < HIVE_DRAINING || replies_left(&replies) > 0)
+			while (state_read(&state) < HIVE_DRAINING || holds_left(&replies) > 0)
 				parker_park(&parker, HIVE_FOREVER); /* nobody wakes it: a deadlock */
 		}
 	}

@@ -333,7 +333,7 @@ TEST(an_answer_that_comes_too_late_goes_to_the_main_worker_while_it_is_there)
 	for (int main_left = 0; main_left < 2; main_left++) {
 		open_world(&f, 2, ids);
 		slot = succeed(&f, ids[1], &id);
-		add_seq(&f.hive->replies, 1u);
+		add_seq(&f.hive->holds, 1u);
 		send_late(slot, PARCEL_REPLY, ids[1], 1);
 		if (main_left) {
 			CHECK_OK(hive_stop(f.hive, HIVE_NOW, HIVE_FOREVER));
@@ -346,7 +346,7 @@ TEST(an_answer_that_comes_too_late_goes_to_the_main_worker_while_it_is_there)
 			fake_step(&f, ids[0]);
 			CHECK_STR(fake_log(), "1");
 		}
-		CHECK_EQ(load_relaxed(&f.hive->replies), 0);
+		CHECK_EQ(load_relaxed(&f.hive->holds), 0);
 		fake_destroy(&f);
 	}
 }
@@ -373,7 +373,7 @@ TEST(an_answer_that_nobody_can_take_any_more_is_dropped)
 	fake_step(&f, id);
 	CHECK_EQ(f.drops, 1);
 	CHECK(f.dropped[0].fn == fake_note && f.dropped[0].arg == &f);
-	CHECK_EQ(load_relaxed(&f.hive->replies), 0);
+	CHECK_EQ(load_relaxed(&f.hive->holds), 0);
 	fake_destroy(&f);
 	CHECK_STR(fake_log(), "");
 }

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/* The end of a fiber, and those who wait for it: join, detach, wait_all, wait_any, block_on. */
+#include <string.h>
+
+#include <rophive/hive.h>
+
+#include "base/memory.h"
+#include "fiber/fiber.h"
+
+enum { FEW_FIBERS = 16 }; /* so many nodes of wait_any() lie on the stack */
+
+static void wake_all(struct wait_list *list)
+{
+	struct wait_node *node;
+
+	while ((node = node_take(list)) != NULL)
+		wait_wake(node->wait);
+}
+
+/* The handle is gone, and with the last of the two the stack. */
+void hive__fiber_release(struct hive_fiber *f)
+{
+	/* FATE-1 (pairs with FATE-2 and FATE-3) */
+	if (or_acq_rel(&f->fate, (uint32_t)FATE_RELEASED) & FATE_DONE)
+		hive__fiber_free(f);
+}
+
+static void done(struct hive_fiber *f)
+{
+	/* FATE-2 (pairs with FATE-1 and FATE-4) */
+	if (or_acq_rel(&f->fate, (uint32_t)FATE_DONE) & FATE_RELEASED)
+		hive__fiber_free(f);
+}
+
+static void tell(struct tracker *tracker, int result)
+{
+	lock_acquire(&tracker->lock);
+	tracker->result = result;
+	tracker->done = true;
+	wake_all(&tracker->waits);
+	lock_release(&tracker->lock);
+}
+
+/* Itself and all beneath it have ended; that may complete its parent, and so on. */
+static void complete(struct hive_fiber *f)
+{
+	/* TREE-1 (pairs with TREE-1): the last one sees what all the others did */
+	while (f && sub_acq_rel(&f->pending, 1u) == 1) {
+		struct hive_fiber *parent = f->parent;
+		struct tracker *tracker = f->tracker;
+		int result = f->result;
+
+		done(f);
+		if (tracker)
+			tell(tracker, result);
+		f = parent;
+	}
+}
+
+/* On the loop that it has left, or, when it never began, anywhere. */
+void hive__fiber_ended(struct hive_fiber *f)
+{
+	bool is_tracked = load_relaxed(&f->root) != NULL;
+	uint32_t fate = load_relaxed(&f->fate), last = FATE_ENDED | (is_tracked ? 0u : (uint32_t)FATE_DONE);
+
+	while (!(fate & FATE_WAITERS))
+		if (cas_acq_rel(&f->fate, &fate, fate | last)) { /* FATE-3 (pairs with FATE-1 and FATE-4) */
+			if (is_tracked)
+				complete(f);
+			else if (fate & FATE_RELEASED)
+				hive__fiber_free(f);
+			return;
+		}
+	lock_acquire(&f->lock);
+	or_acq_rel(&f->fate, (uint32_t)FATE_ENDED); /* FATE-3 (pairs with FATE-1 and FATE-4) */
+	wake_all(&f->waits);
+	lock_release(&f->lock);
+	if (is_tracked)
+		complete(f);
+	else
+		done(f);
+}
+
+static bool has_ended(struct hive_fiber *f)
+{
+	return load_acquire(&f->fate) & FATE_ENDED; /* FATE-4 (pairs with FATE-2 and FATE-3) */
+}
+
+/* False: it has ended. */
+static bool enlist(struct hive_fiber *f, struct wait_node *node, struct wait wait)
+{
+	bool ended;
+
+	lock_acquire(&f->lock);
+	ended = or_acq_rel(&f->fate, (uint32_t)FATE_WAITERS) & FATE_ENDED; /* FATE-4 (pairs with FATE-3) */
+	node->link = NULL;
+	if (!ended)
+		node_add(&f->waits, node, wait);
+	lock_release(&f->lock);
+	return !ended;
+}
+
+static void strike_off(struct hive_fiber *f, struct wait_node *node)
+{
+	lock_acquire(&f->lock);
+	node_remove(&f->waits, node);
+	lock_release(&f->lock);
+}
+
+static int wait_for_end(struct hive_fiber *f, int64_t deadline_ns)
+{
+	struct wait_node node;
+	struct wait wait;
+	int r;
+
+	if (has_ended(f))
+		return 0;
+	if (deadline_ns == HIVE_NOWAIT)
+		return -ETIMEDOUT;
+	r = wait_begin(&wait, "join");
+	if (r < 0)
+		return r;
+	if (!enlist(f, &node, wait)) {
+		wait_give_up(wait);
+		return 0;
+	}
+	r = wait_end(wait, deadline_ns);
+	if (r < 0)
+		strike_off(f, &node);
+	return r < 0 && has_ended(f) ? 0 : r;
+}
+
+static int find_other(struct hive_fiber *handle, struct hive_fiber **ret_fiber)
+{
+	int r = fiber_find(handle, ret_fiber);
+
+	if (r < 0)
+		return r;
+	if (*ret_fiber == hive__fiber_here())
+		return -EDEADLK;
+	return load_relaxed(&(*ret_fiber)->fate) & FATE_RELEASED ? -ESRCH : 0;
+}
+
+int hive_fiber_join(struct hive_fiber *fiber, int64_t deadline_ns, int *ret_result)
+{
+	struct hive_fiber *f;
+	int r = find_other(fiber, &f);
+
+	if (r < 0)
+		return r;
+	if (or_acquire(&f->fate, (uint32_t)FATE_JOINING) & FATE_JOINING) /* FATE-4 (pairs with FATE-3) */
+		return -EALREADY;
+	r = wait_for_end(f, deadline_ns);
+	if (r < 0) {
+		and_relaxed(&f->fate, ~(uint32_t)FATE_JOINING);
+		return r;
+	}
+	if (ret_result)
+		*ret_result = f->result;
+	hive__fiber_release(f);
+	return 0;
+}
+
+int hive_fiber_detach(struct hive_fiber *fiber)
+{
+	struct hive_fiber *f;
+	int r = fiber_find(fiber, &f);
+
+	if (r < 0)
+		return r;
+	if (load_relaxed(&f->fate) & FATE_RELEASED)
+		return -ESRCH;
+	if (load_relaxed(&f->fate) & FATE_JOINING)
+		return -EALREADY;
+	hive__fiber_release(f);
+	return 0;
+}
+
+int hive_wait_all(struct hive_fiber *const *fibers, size_t count, int64_t deadline_ns)
+{
+	struct hive_fiber *f;
+	int r = !fibers && count > 0 ? -EINVAL : 0;
+
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = find_other(fibers[i], &f);
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		r = fiber_find(fibers[i], &f);
+		if (r == 0)
+			r = wait_for_end(f, deadline_ns);
+	}
+	return r;
+}
+
+static bool find_ended(struct hive_fiber *const *fibers, size_t count, size_t *ret_index)
+{
+	struct hive_fiber *f;
+
+	for (size_t i = 0; i < count; i++)
+		if (fiber_find(fibers[i], &f) == 0 && has_ended(f)) {
+			*ret_index = i;
+			return true;
+		}
+	return false;
+}
+
+/* One wait, in the list of each of them. */
+static int wait_for_one(struct hive_fiber *const *fibers, size_t count, int64_t deadline_ns, struct wait_node *nodes)
+{
+	struct hive_fiber *f = NULL;
+	size_t enlisted = 0;
+	struct wait wait;
+	int r = wait_begin(&wait, "wait_any");
+
+	if (r < 0)
+		return r;
+	while (enlisted < count && fiber_find(fibers[enlisted], &f) == 0 && enlist(f, &nodes[enlisted], wait))
+		enlisted++;
+	if (enlisted < count)
+		wait_give_up(wait);
+	else
+		r = wait_end(wait, deadline_ns);
+	for (size_t i = 0; i < enlisted; i++)
+		if (fiber_find(fibers[i], &f) == 0)
+			strike_off(f, &nodes[i]);
+	return r;
+}
+
+int hive_wait_any(struct hive_fiber *const *fibers, size_t count, int64_t deadline_ns, size_t *ret_index)
+{
+	struct wait_node few[FEW_FIBERS], *nodes = few;
+	struct memory memory = { hive__memory_system, NULL };
+	struct hive_fiber *f;
+	int r = !fibers || count == 0 || !ret_index ? -EINVAL : 0;
+
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = find_other(fibers[i], &f);
+	if (r < 0 || find_ended(fibers, count, ret_index))
+		return r;
+	if (deadline_ns == HIVE_NOWAIT)
+		return -ETIMEDOUT;
+	if (count > FEW_FIBERS)
+		nodes = count > SIZE_MAX / sizeof *nodes
+		                ? NULL
+		                : (struct wait_node *)hive__memory_new(&memory, count * sizeof *nodes);
+	if (!nodes)
+		return -ENOMEM;
+	r = wait_for_one(fibers, count, deadline_ns, nodes);
+	if (nodes != few)
+		hive__memory_free(&memory, nodes);
+	return find_ended(fibers, count, ret_index) ? 0 : r;
+}
+
+/* 0: done. Its memory is the caller's stack: he sees `done` under the lock alone, so the teller has let go of it. */
+static int wait_for_tracker(struct tracker *tracker, int64_t deadline_ns)
+{
+	struct wait_node node = { .link = NULL };
+	struct wait wait;
+	int r = wait_begin(&wait, "block_on");
+
+	if (r < 0)
+		return r;
+	lock_acquire(&tracker->lock);
+	if (tracker->done) {
+		lock_release(&tracker->lock);
+		wait_give_up(wait);
+		return 0;
+	}
+	node_add(&tracker->waits, &node, wait);
+	lock_release(&tracker->lock);
+	r = wait_end(wait, deadline_ns);
+	lock_acquire(&tracker->lock);
+	node_remove(&tracker->waits, &node);
+	if (tracker->done)
+		r = 0;
+	lock_release(&tracker->lock);
+	return r;
+}
+
+/* The word first, the root then: who waits under a new life of this memory has another root by then. */
+static void visit_cancel_tree(void *root, struct stack stack)
+{
+	struct hive_fiber *f = fiber_of_stack(stack);
+	uint64_t word = load_seq(&f->waiter.cell.word); /* CELL-4 (pairs with CELL-2) */
+
+	if (load_relaxed(&f->root) == root &&
+	    cell_claim_word(&f->waiter.cell, word, word >> CELL_TURN_SHIFT, CELL_CANCELLED) == CELL_OURS_PARKED)
+		hive__fiber_resume(f);
+}
+
+int hive_block_on(struct hive *hive, hive_fiber_fn *fn, void *arg, int64_t deadline_ns, int *ret_result)
+{
+	struct tracker tracker;
+	struct hive_fiber *handle, *root;
+	int r = hive && hive__on_worker() ? -EDEADLK : 0;
+
+	memset(&tracker, 0, sizeof tracker);
+	lock_init(&tracker.lock);
+	if (r == 0)
+		r = hive__fiber_start(hive, fn, arg, NULL, &tracker, &handle);
+	if (r < 0)
+		return r;
+	r = wait_for_tracker(&tracker, deadline_ns);
+	root = (struct hive_fiber *)HANDLE_ADDRESS((uintptr_t)handle);
+	if (r < 0) {
+		store_seq(&root->tree_cancelled, 1u); /* FIBER-4 (pairs with FIBER-3) */
+		hive__stacks_visit(root->all->stacks, visit_cancel_tree, root);
+		while (wait_for_tracker(&tracker, HIVE_FOREVER) < 0)
+			;
+	}
+	if (ret_result)
+		*ret_result = tracker.result;
+	hive__fiber_release(root);
+	return r;
+}
