@@ -66,7 +66,7 @@ CREW_TEST(a_large_request_is_not_overtaken)
 	CHECK_EQ(count(), 2);
 	CHECK_OK(hive_semaphore_release(&semaphore, 1));
 	while (waiting(&semaphore.state, semaphore.waiters) != 1 || count() != 0)
-		hive__thread_yield();
+		hive_yield();
 	CHECK_OK(hive_semaphore_release(&semaphore, 1));
 	crew_end(&crew);
 	CHECK_EQ(servings, 2);
@@ -203,7 +203,7 @@ static void generous(void *arg)
 	for (int i = 0; i < rounds; i++) {
 		CHECK_OK(hive_semaphore_release(&semaphore, 1 + (uint32_t)i % 2));
 		if (i % 8 == 0)
-			hive__thread_yield();
+			hive_yield();
 	}
 }
 
