@@ -16,9 +16,8 @@ struct thread_waiter {        /* of a thread that is no fiber's */
 /* Not inlined: a fiber's code must not keep the address (it never asks, but a compiler might ask early). */
 static __attribute__((noinline)) struct waiter *waiter_of_thread(void)
 {
-	static _Thread_local struct thread_waiter mine;
+	static _Thread_local struct thread_waiter mine = { .waiter = { .is_thread = true } };
 
-	mine.waiter.is_thread = true;
 	return &mine.waiter;
 }
 
