@@ -11,7 +11,17 @@
 #define PASSED_LIMIT 1
 #define CHANNEL_LOOKS 0
 #define CHECK(x) RL_ASSERT(x)
+/* Copies of items are plain memory, which the checker does not watch. A scenario may have it watch this in their place. */
+static rl::var<int> *model_copies;
+static void *model_copy(void *to, const void *from, size_t bytes)
+{
+	if (model_copies)
+		(*model_copies)($) = 1;
+	return memmove(to, from, bytes);
+}
+#define memcpy model_copy
 #include "sync/channel.c"
+#undef memcpy
 #define give give_cond
 #define wake wake_cond
 #include "sync/cond.c"
@@ -37,6 +47,7 @@ template <typename T, int THREADS> struct sync_suite : rl::test_suite<T, THREADS
 	void before()
 	{
 		model_waiters = waiters;
+		model_copies = NULL;
 		for (int i = 0; i < MODEL_WAITERS; i++) {
 			waiters[i].cell.word.store(0, rl::mo_relaxed, $);
 			parker_init(&waiters[i].parker);
@@ -269,6 +280,23 @@ struct semaphore_of_one_is_a_lock : sync_suite<semaphore_of_one_is_a_lock, 3> {
 };
 SCENARIO(semaphore_of_one_is_a_lock, 50000, 1);
 
+/* One permit, two who want it, one of them late: if it was spent on the late one the other would wait for ever. */
+struct semaphore_permit_is_not_spent_on_a_late_one : sync_suite<semaphore_permit_is_not_spent_on_a_late_one, 3> {
+	void thread(unsigned i)
+	{
+		if (i == 1)
+			RL_ASSERT(hive_semaphore_acquire(&semaphore, 1, HIVE_FOREVER) == 0);
+		else if (i == 2 || hive_semaphore_acquire(&semaphore, 1, SOON) == 0)
+			RL_ASSERT(hive_semaphore_release(&semaphore, 1) == 0);
+	}
+
+	void after()
+	{
+		RL_ASSERT(semaphore.state.load(rl::mo_relaxed, $) == 0);
+	}
+};
+SCENARIO(semaphore_permit_is_not_spent_on_a_late_one, 50000, 0);
+
 /* A large request whose deadline passes, a small one behind it: it gets what there is. */
 struct semaphore_late_one_lets_others_through : sync_suite<semaphore_late_one_lets_others_through, 3> {
 	void before()
@@ -341,14 +369,27 @@ template <typename T, int THREADS, size_t CAPACITY> struct channel_suite : sync_
 	}
 };
 
+/* Nothing is copied between the return of one receive and the call of the next: so what was copied may be looked at. */
 struct channel_hand_over : channel_suite<channel_hand_over, 2, 0> {
+	rl::var<int> copies;
+
+	void before()
+	{
+		channel_suite::before();
+		copies($) = 0;
+		model_copies = &copies;
+	}
+
 	void thread(unsigned i)
 	{
-		if (i == 0) {
+		if (i == 1) {
 			RL_ASSERT(send(0) == 0 && send(1) == 0);
-		} else {
-			RL_ASSERT(recv() == 0);
-			RL_ASSERT(recv() == 1);
+			return;
+		}
+		for (int n = 0; n < 2; n++) {
+			RL_ASSERT(recv() == n);
+			RL_ASSERT(copies($) == 1);
+			copies($) = 0;
 		}
 	}
 };
@@ -443,16 +484,31 @@ struct channel_close_tells_everybody : channel_suite<channel_close_tells_everybo
 };
 SCENARIO(channel_close_tells_everybody, 50000, 1);
 
+/* Without a receiver: the one that waits for room is told. */
+struct channel_close_wakes_a_sender : channel_suite<channel_close_wakes_a_sender, 2, 1> {
+	void thread(unsigned i)
+	{
+		if (i == 0) {
+			int first = send(0);
+
+			RL_ASSERT(first == 0 || first == -EPIPE);
+			RL_ASSERT(send(1) == -EPIPE || first == 0);
+		} else {
+			RL_ASSERT(hive_channel_close(&channel) == 0);
+		}
+	}
+};
+SCENARIO(channel_close_wakes_a_sender, 50000, 4);
+
 /* Who received the last item may let the channel go, though the sender has hardly returned. */
 struct channel_goes_with_the_last_item : channel_suite<channel_goes_with_the_last_item, 2, 0> {
 	void thread(unsigned i)
 	{
-		if (i == 0) {
+		if (i == 1) {
 			RL_ASSERT(send(0) == 0);
 		} else {
 			RL_ASSERT(recv() == 0);
-			RL_ASSERT(!(channel.word.load(rl::mo_relaxed, $) & LATCH_TAKEN));
-			if (waiters[1].cell.word.load(rl::mo_relaxed, $) >> CELL_TURN_SHIFT)
+			if (waiters[0].cell.word.load(rl::mo_relaxed, $) >> CELL_TURN_SHIFT)
 				channel.word.store(POISON, rl::mo_relaxed, $);
 		}
 	}
