@@ -17,12 +17,17 @@ static void wake_all(struct wait_list *list)
 		wait_wake(node->wait);
 }
 
-/* The handle is gone, and with the last of the two the stack. */
-void hive__fiber_release(struct hive_fiber *f)
+/* The handle is gone, and with the last of the two the stack. False: somebody else was faster. */
+bool hive__fiber_release(struct hive_fiber *f)
 {
 	/* FATE-1 (pairs with FATE-2 and FATE-3) */
-	if (or_acq_rel(&f->fate, (uint32_t)FATE_RELEASED) & FATE_DONE)
+	uint32_t before = or_acq_rel(&f->fate, (uint32_t)FATE_RELEASED);
+
+	if (before & FATE_RELEASED)
+		return false;
+	if (before & FATE_DONE)
 		hive__fiber_free(f);
+	return true;
 }
 
 static void done(struct hive_fiber *f)
@@ -172,8 +177,7 @@ int hive_fiber_detach(struct hive_fiber *fiber)
 		return -ESRCH;
 	if (load_relaxed(&f->fate) & FATE_JOINING)
 		return -EALREADY;
-	hive__fiber_release(f);
-	return 0;
+	return hive__fiber_release(f) ? 0 : -ESRCH;
 }
 
 int hive_wait_all(struct hive_fiber *const *fibers, size_t count, int64_t deadline_ns)

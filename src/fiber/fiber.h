@@ -93,7 +93,7 @@ void hive__fiber_cancel_wait(struct hive_fiber *f);
 
 /* end.c */
 void hive__fiber_ended(struct hive_fiber *f);
-void hive__fiber_release(struct hive_fiber *f);
+bool hive__fiber_release(struct hive_fiber *f);
 
 /* local.c */
 struct locals *hive__locals_share(struct locals *locals);
