@@ -103,7 +103,7 @@ int hive_start(struct hive *hive)
 		return r;
 	hive->main_has_thread = !hive->stepped;
 	if (hive->stepped)
-		hive__set_world(hive);
+		hive__enter_world(hive);
 	now_running(hive);
 	return 0;
 }
