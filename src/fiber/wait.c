@@ -13,13 +13,24 @@ struct thread_waiter {        /* of a thread that is no fiber's */
 	struct parker parker;
 };
 
+enum { WORLD_DEPTH = 16, THREADS_EXPLORED = 64 };
+
+/* In a world without threads one who waits makes others run meanwhile, on this very thread; some of those may wait as well. */
+static _Thread_local uint32_t depth;
+
 /* Not inlined: a fiber's code must not keep the address (it never asks, but a compiler might ask early). */
 static __attribute__((noinline)) struct waiter *waiter_of_thread(void)
 {
-	static _Thread_local struct thread_waiter mine;
+#if defined(HIVE_EXPLORE) /* its threads have no thread-locals of their own, but numbers */
+	static struct thread_waiter all[THREADS_EXPLORED];
+	struct thread_waiter *mine = &all[hive__thread_number() % THREADS_EXPLORED];
+#else
+	static _Thread_local struct thread_waiter all[WORLD_DEPTH + 1];
+	struct thread_waiter *mine = &all[depth];
+#endif
 
-	mine.waiter.is_thread = true;
-	return &mine.waiter;
+	mine->waiter.is_thread = true;
+	return &mine->waiter;
 }
 
 void *wait_self(void)
@@ -88,8 +99,13 @@ static int take_token(struct parker *parker, int64_t deadline_ns)
 	int64_t now;
 
 	if (world) {
-		int r = hive__guest_wait_word(world, &parker->state, PARKER_EMPTY, deadline_ns);
+		int r;
 
+		if (depth == WORLD_DEPTH)
+			return -EDEADLK;
+		depth++;
+		r = hive__guest_wait_word(world, &parker->state, PARKER_EMPTY, deadline_ns);
+		depth--;
 		return r < 0 ? r : parker_park(parker, HIVE_NOWAIT) ? 0 : -ETIMEDOUT;
 	}
 	while (!parker_park(parker, HIVE_NOWAIT)) {
