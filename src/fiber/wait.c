@@ -132,13 +132,23 @@ static int end_thread(struct waiter *who, uint64_t turn, int64_t deadline_ns)
 	return result_of(who);
 }
 
+/* Rung before its time, because nobody may wait any more: that is a cancel, unless the wait is shielded from those. */
+static enum cell_claim claim_by_alarm(struct hive_fiber *f)
+{
+	enum cell_claim claim = CELL_NOT_OURS;
+
+	if (hive__guest_must_end(f->hive))
+		claim = cell_claim(&f->waiter.cell, f->alarm_turn, CELL_CANCELLED);
+	return claim == CELL_NOT_OURS ? cell_claim(&f->waiter.cell, f->alarm_turn, CELL_LATE) : claim;
+}
+
 /* On the worker that keeps the alarm. Whoever wakes the fiber earlier finds out that the alarm cannot be stopped, and waits for
  * the last line here.                                                                                                       */
 static void ring(void *arg)
 {
 	struct hive_fiber *f = (struct hive_fiber *)arg;
 
-	if (cell_claim(&f->waiter.cell, f->alarm_turn, CELL_LATE) == CELL_OURS_PARKED)
+	if (claim_by_alarm(f) == CELL_OURS_PARKED)
 		hive__fiber_resume(f);
 	store_release(&f->alarm_rung, 1u); /* ALARM-1 (pairs with ALARM-2) */
 }
