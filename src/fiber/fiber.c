@@ -269,8 +269,7 @@ static int launch(struct hive_fiber *f)
 {
 	if (f->pinned == HIVE_WORKER_NONE)
 		return hive__guest_post(f->hive, &f->guest);
-	hive__guest_ready_at(f->hive, &f->guest, f->pinned);
-	return 0;
+	return hive__guest_post_at(f->hive, &f->guest, f->pinned);
 }
 
 int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const struct hive_fiber_options *options,

@@ -352,7 +352,7 @@ void hive__hand_over(struct worker *w);
 void hive__hand_over_unstarted(struct worker *w);
 void hive__drop(struct hive *hive, struct hive_task task);
 void hive__drop_pool(struct hive *hive, struct pool *pool);
-void hive__drop_queues(struct worker *w);
+void hive__drop_queues(struct worker *w, bool leaves);
 void hive__silence(struct worker *w);
 
 /* run.c */

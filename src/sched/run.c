@@ -188,7 +188,7 @@ void hive__finish(struct hive *hive)
 void hive__stop_unstarted(struct hive *hive)
 {
 	for (uint32_t i = 0; i < hive__limit(&hive->io); i++)
-		hive__drop_queues(hive__slot(&hive->io, i));
+		hive__drop_queues(hive__slot(&hive->io, i), true);
 	hive__finish(hive);
 }
 
