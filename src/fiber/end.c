@@ -93,13 +93,18 @@ static uint32_t enlist(struct hive_fiber *f, struct wait_node *node, struct wait
 	return fate;
 }
 
-static void strike_off(struct hive_fiber *f, struct wait_node *node, uint32_t bits)
+/* False: its end has done so. */
+static bool strike_off(struct hive_fiber *f, struct wait_node *node, uint32_t bits)
 {
+	bool was_there;
+
 	lock_acquire(&f->lock);
+	was_there = node->link != NULL;
 	node_remove(&f->waits, node);
 	if (bits)
 		and_relaxed(&f->fate, ~bits);
 	lock_release(&f->lock);
+	return was_there;
 }
 
 /* `bits` FATE_JOINING: for who joins; it stays unless the wait fails. -EALREADY: somebody else does. */
@@ -198,8 +203,10 @@ static bool find_ended(struct hive_fiber *const *fibers, size_t count, size_t *r
 	return false;
 }
 
-/* One wait, in the list of each of them. */
-static int wait_for_one(struct hive_fiber *const *fibers, size_t count, int64_t deadline_ns, struct wait_node *nodes)
+/* One wait, in the list of each of them. Who has ended is told by the lists: a handle may be gone by the time we look, joined by
+ * somebody else.                                                                                                          */
+static int wait_for_one(struct hive_fiber *const *fibers, size_t count, int64_t deadline_ns, struct wait_node *nodes,
+                        size_t *ret_index)
 {
 	struct hive_fiber *f = NULL;
 	size_t enlisted = 0;
@@ -208,16 +215,20 @@ static int wait_for_one(struct hive_fiber *const *fibers, size_t count, int64_t 
 
 	if (r < 0)
 		return r;
-	while (enlisted < count && fiber_find(fibers[enlisted], &f) == 0 &&
+	while (enlisted < count && (r = fiber_find(fibers[enlisted], &f)) == 0 &&
 	       !(enlist(f, &nodes[enlisted], wait, 0) & FATE_ENDED))
 		enlisted++;
-	if (enlisted < count)
-		wait_give_up(wait);
-	else
+	if (enlisted == count)
 		r = wait_end(wait, deadline_ns);
-	for (size_t i = 0; i < enlisted; i++)
-		if (fiber_find(fibers[i], &f) == 0)
-			strike_off(f, &nodes[i], 0);
+	else
+		wait_give_up(wait);
+	if (enlisted < count && r == 0)
+		*ret_index = enlisted;
+	for (size_t i = enlisted; i-- > 0;)
+		if (fiber_find(fibers[i], &f) < 0 || !strike_off(f, &nodes[i], 0)) {
+			*ret_index = i;
+			r = 0;
+		}
 	return r;
 }
 
@@ -240,10 +251,10 @@ int hive_wait_any(struct hive_fiber *const *fibers, size_t count, int64_t deadli
 		                : (struct wait_node *)hive__memory_new(&memory, count * sizeof *nodes);
 	if (!nodes)
 		return -ENOMEM;
-	r = wait_for_one(fibers, count, deadline_ns, nodes);
+	r = wait_for_one(fibers, count, deadline_ns, nodes, ret_index);
 	if (nodes != few)
 		hive__memory_free(&memory, nodes);
-	return find_ended(fibers, count, ret_index) ? 0 : r;
+	return r;
 }
 
 /* 0: done. Its memory is the caller's stack: he sees `done` under the lock alone, so the teller has let go of it. */

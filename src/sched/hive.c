@@ -201,8 +201,7 @@ int hive_destroy(struct hive *hive)
 		return -EBUSY;
 	hive__join_main(hive);
 	hive__forget(hive);
-	if (hive__guest_world() == hive)
-		hive__set_world(NULL);
+	hive__leave_world(hive);
 	free_hive(hive);
 	return 0;
 }

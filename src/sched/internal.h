@@ -147,6 +147,7 @@ struct hive {
 	struct hive_host host;             /* I  complete: no NULL but for what is optional */
 	struct memory memory;              /* I */
 	bool stepped;                      /* I  no threads: the host calls steps */
+	struct hive *outer_world;          /* O  of the thread that started it: started there before */
 	bool exact_clock;                  /* I  the clock is the host's own: no gap between timers, no spin */
 	uint32_t cpus;                     /* I */
 	enum hive_preset preset;           /* I */
@@ -207,7 +208,8 @@ static inline struct worker *hive__main(struct hive *hive)
 /* current.c */
 struct worker *hive__current(void);
 void hive__set_current(struct worker *w);
-void hive__set_world(struct hive *hive);
+void hive__enter_world(struct hive *hive);
+void hive__leave_world(struct hive *hive);
 /* The worker of this very hive that the caller runs on, or NULL. */
 static inline struct worker *hive__current_in(const struct hive *hive)
 {
@@ -350,7 +352,7 @@ void hive__hand_over(struct worker *w);
 void hive__hand_over_unstarted(struct worker *w);
 void hive__drop(struct hive *hive, struct hive_task task);
 void hive__drop_pool(struct hive *hive, struct pool *pool);
-void hive__drop_queues(struct worker *w);
+void hive__drop_queues(struct worker *w, bool leaves);
 void hive__silence(struct worker *w);
 
 /* run.c */

@@ -53,18 +53,19 @@ static void drop_mail(struct worker *w)
 	}
 }
 
-/* Everything this worker holds, its inbox closed for good; but that of the main worker stays open for guests. */
-void hive__drop_queues(struct worker *w)
+/* Everything this worker holds. Its inbox is closed for good when it leaves; others than the main worker, which takes what
+ * finds no other place until the last guest has ended, may do so earlier.                                                 */
+void hive__drop_queues(struct worker *w, bool leaves)
 {
 	struct hive_task task, posts[TUNE_OUTBOX];
 	uint32_t n;
 
 	hive__silence(w);
 	hive__ring_alarms(w);
-	if (w == load_relaxed(&w->hive->main) && hive__guests_hold(w->hive))
-		hive__receive(w, inbox_take(&w->inbox));
-	else
+	if (leaves || w != load_relaxed(&w->hive->main))
 		hive__receive(w, inbox_close(&w->inbox));
+	else
+		hive__receive(w, inbox_take(&w->inbox));
 	drop_mail(w);
 	n = take_outbox(w, posts);
 	for (uint32_t i = 0; i < n; i++)
@@ -146,7 +147,7 @@ static enum parting parting_at_once(struct worker *w, bool is_last)
 	struct hive *hive = w->hive;
 
 	hive__stop_guests(w);
-	hive__drop_queues(w);
+	hive__drop_queues(w, false);
 	hive__drop_pool(hive, &hive->pool);
 	hive__return_holds(w);
 	if (hive__guests_hold(hive)) {

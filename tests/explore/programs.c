@@ -306,5 +306,12 @@ const struct program programs[] = {
 	{ "a_start_races_with_everything", a_start_races_with_everything },
 	{ "compute_workers_come_and_go", compute_workers_come_and_go },
 	{ "timers_move_with_their_worker", timers_move_with_their_worker },
+	{ "fibers_find_their_way", fibers_find_their_way },
+	{ "cancels_race_with_parking", cancels_race_with_parking },
+	{ "cancels_race_with_everything", cancels_race_with_everything },
+	{ "a_stop_races_with_fibers", a_stop_races_with_fibers },
+	{ "a_drain_waits_for_fibers", a_drain_waits_for_fibers },
+	{ "fibers_move_when_their_worker_leaves", fibers_move_when_their_worker_leaves },
+	{ "block_on_waits_for_all", block_on_waits_for_all },
 	{ NULL, NULL },
 };
