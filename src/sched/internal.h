@@ -14,7 +14,6 @@
 #include "base/parker.h"
 #include "base/thread.h"
 #include "queue/deque.h"
-#include "queue/heap.h"
 #include "queue/idle.h"
 #include "queue/inbox.h"
 #include "queue/pool.h"
@@ -22,6 +21,7 @@
 #include "sched/parcel.h"
 #include "sched/slots.h"
 #include "sched/state.h"
+#include "sched/timers.h"
 #include "sched/trail.h"
 #include "sched/tune.h"
 
@@ -32,6 +32,7 @@
 
 struct worker_setup { /* the options of a worker, checked and with defaults filled in */
 	int32_t local_budget, private_budget, timer_budget;
+	enum hive_timers timers; /* HEAP or WHEEL */
 	int32_t pool_probe_interval, pool_batch, steal_attempts, newest_run;
 	int64_t slice_ns, spin_ns;
 	int32_t nice, realtime;
@@ -86,7 +87,7 @@ struct worker {
 	struct hive_core *core;   /* O; others: L registry_lock, or between claim and wake */
 
 	alignas(CACHE_LINE) struct private_queue mail; /* O */
-	struct heap timers;                            /* O */
+	struct timers timers;                          /* O */
 	struct letter *unplaced;                       /* O  delayed posts that found no memory in the heap yet */
 	uint64_t timer_sequence;                       /* O */
 	struct hive_timer *firing;            /* O  periodic timer whose callback runs, if it was not stopped there */
