@@ -35,9 +35,9 @@ struct wheel_slot {
 
 /* 31 KiB, whatever the number of timers. */
 struct wheel {
-	struct wheel_slot slots[WHEEL_LEVELS][WHEEL_SLOTS];
-	uint64_t used[WHEEL_LEVELS]; /* which slots of a level hold something */
-	uint64_t mixed;              /* which slots of level 0 are out of order */
+	struct wheel_slot slots[WHEEL_LEVELS * WHEEL_SLOTS]; /* level by level */
+	uint64_t used[WHEEL_LEVELS];                         /* which slots of a level hold something */
+	uint64_t mixed;                                      /* which slots of level 0 are out of order */
 	uint32_t used_levels;
 	uint32_t count;
 	int64_t cursor_ns;
@@ -155,7 +155,7 @@ static inline void wheel_place(struct wheel *w, struct hive_timer *timer)
 {
 	uint32_t level = wheel_level(w->cursor_ns, timer->due_ns);
 	uint32_t digit = (uint32_t)wheel_digits(timer->due_ns, level) % WHEEL_SLOTS;
-	struct wheel_slot *slot = &w->slots[level][digit];
+	struct wheel_slot *slot = &w->slots[level * WHEEL_SLOTS + digit];
 
 	if (level == 0 && slot->first && slot->last->sequence > timer->sequence)
 		w->mixed |= UINT64_C(1) << digit;
@@ -166,7 +166,7 @@ static inline void wheel_place(struct wheel *w, struct hive_timer *timer)
 
 static inline void wheel_mark_empty(struct wheel *w, const struct wheel_slot *slot)
 {
-	size_t number = (size_t)(slot - &w->slots[0][0]), level = number / WHEEL_SLOTS;
+	size_t number = (size_t)(slot - w->slots), level = number / WHEEL_SLOTS;
 
 	if (slot == &w->late || slot == &w->fresh)
 		return;
@@ -184,13 +184,13 @@ static inline struct wheel_slot *wheel_first_slot(struct wheel *w, uint32_t leve
 	uint64_t ahead = w->used[level] >> from;
 	uint32_t digit = ahead ? from + wheel_lowest_bit(ahead) : wheel_lowest_bit(w->used[level]);
 
-	return &w->slots[level][digit];
+	return &w->slots[level * WHEEL_SLOTS + digit];
 }
 
 /* Its first timer is its earliest. */
 static inline bool wheel_is_ready(const struct wheel *w, const struct wheel_slot *slot)
 {
-	size_t number = (size_t)(slot - &w->slots[0][0]);
+	size_t number = (size_t)(slot - w->slots);
 
 	return slot->first == slot->last || (number < WHEEL_SLOTS && !(w->mixed >> number & 1));
 }
@@ -297,8 +297,8 @@ static inline void wheel_deal_out(struct wheel *w, struct wheel_slot *slot)
 	struct hive_timer *chain = wheel_chain(slot);
 
 	w->cursor_ns = slot->least_ns;
-	if (slot < &w->slots[1][0]) {
-		w->mixed &= ~(UINT64_C(1) << (slot - w->slots[0]));
+	if (slot < w->slots + WHEEL_SLOTS) {
+		w->mixed &= ~(UINT64_C(1) << (slot - w->slots));
 		wheel_append_chain(slot, wheel_sort(chain));
 		return;
 	}
@@ -368,7 +368,7 @@ static inline int64_t wheel_next_due(struct wheel *w)
  * was asked for its successor before. NULL: no more.                                                                        */
 static inline struct hive_timer *wheel_each(const struct wheel *w, const struct hive_timer *timer)
 {
-	const struct wheel_slot *slots = &w->slots[0][0];
+	const struct wheel_slot *slots = w->slots;
 	size_t number = 0;
 
 	if (timer && !wheel_is_end(timer->next))
@@ -382,7 +382,7 @@ static inline struct hive_timer *wheel_each(const struct wheel *w, const struct 
 			return w->fresh.first;
 		number = (size_t)(slot - slots) + 1;
 	}
-	for (; number < (size_t)WHEEL_LEVELS * WHEEL_SLOTS; number++)
+	for (; number < WHEEL_LEVELS * WHEEL_SLOTS; number++)
 		if (slots[number].first)
 			return slots[number].first;
 	return w->late.first ? w->late.first : w->fresh.first;
@@ -391,11 +391,9 @@ static inline struct hive_timer *wheel_each(const struct wheel *w, const struct 
 static inline bool wheel_slot_valid(const struct wheel *w, const struct wheel_slot *slot, uint32_t level,
                                     uint32_t digit)
 {
-	const void *before = (void *)((uintptr_t)slot | WHEEL_END);
+	const void *before = (const void *)((uintptr_t)slot | WHEEL_END);
 	uint32_t n = 0;
 
-	if (!slot->first != !(w->used[level] >> digit & 1))
-		return false;
 	for (const struct hive_timer *t = slot->first; t; n++, before = t, t = wheel_after(t)) {
 		uint64_t slots_ahead = wheel_digits(t->due_ns, level) - wheel_digits(w->cursor_ns, level);
 
@@ -414,12 +412,14 @@ static inline bool wheel_valid(const struct wheel *w)
 {
 	uint32_t inside = 0;
 
-	for (uint32_t level = 0; level < WHEEL_LEVELS; level++) {
-		if (!w->used[level] != !(w->used_levels >> level & 1))
+	for (uint32_t i = 0; i < WHEEL_LEVELS * WHEEL_SLOTS; i++) {
+		uint32_t level = i / WHEEL_SLOTS, digit = i % WHEEL_SLOTS;
+
+		if (!w->slots[i].first != !(w->used[level] >> digit & 1) ||
+		    !w->used[level] != !(w->used_levels >> level & 1))
 			return false;
-		for (uint32_t digit = 0; digit < WHEEL_SLOTS; digit++)
-			if (!wheel_slot_valid(w, &w->slots[level][digit], level, digit))
-				return false;
+		if (w->slots[i].first && !wheel_slot_valid(w, &w->slots[i], level, digit))
+			return false;
 	}
 	for (const struct hive_timer *t = w->late.first; t; t = wheel_after(t))
 		if (t->due_ns >= w->cursor_ns || (wheel_after(t) && wheel_before(wheel_after(t), t)))
