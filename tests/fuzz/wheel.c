@@ -153,6 +153,8 @@ static void one_operation(struct input *in)
 			sweep(input_below(in, 5));
 		else if (first_of() && first_of()->due_ns > ref.now_ns)
 			ref.now_ns = first_of()->due_ns - input_below(in, 3); /* around the next deadline */
+		if (ref.now_ns < 0)
+			ref.now_ns = 0;
 		fire(input_below(in, 4));
 		break;
 	case 15: /* the clock goes back */
