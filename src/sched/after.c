@@ -126,7 +126,7 @@ int hive_post_self_after(int64_t delay_ns, hive_fn *fn, void *arg, uint64_t *ret
 		return -ENOMEM;
 	prepare(d, fn, arg, time_add(hive__now(w->hive), delay_ns > 0 ? delay_ns : 0));
 	d->timer.sequence = w->timer_sequence++;
-	r = timers_insert(&w->timers, &d->timer);
+	r = hive__insert_timer(w, &d->timer);
 	if (r < 0)
 		return refuse(d, r);
 	store_relaxed(&d->keeper, w);
@@ -194,7 +194,7 @@ void hive__place_delayed(struct worker *w, struct delayed *d)
 	}
 	store_relaxed(&d->keeper, w);
 	d->timer.sequence = w->timer_sequence++;
-	if (timers_insert(&w->timers, &d->timer) < 0) {
+	if (hive__insert_timer(w, &d->timer) < 0) {
 		d->parcel.letter.next = w->unplaced;
 		w->unplaced = &d->parcel.letter;
 	}

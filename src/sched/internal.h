@@ -288,6 +288,7 @@ void hive__flush_outbox(struct worker *w);
 
 /* timer.c and after.c */
 bool hive__run_first_timer(struct worker *w, int64_t now_ns);
+int hive__insert_timer(struct worker *w, struct hive_timer *timer);
 int64_t hive__next_due(const struct worker *w);
 void hive__place_delayed(struct worker *w, struct delayed *d);
 bool hive__run_first_unplaced(struct worker *w, int64_t now_ns);

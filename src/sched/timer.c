@@ -24,6 +24,14 @@ void hive_timer_init(struct hive_timer *timer, hive_timer_fn *on_fire, void *arg
 	*timer = (struct hive_timer){ .arg = arg, .state = TIMER_IDLE, .on_fire = on_fire };
 }
 
+/* With due_ns and sequence set. 0 or -ENOMEM. */
+int hive__insert_timer(struct worker *w, struct hive_timer *timer)
+{
+	if (timers_want_clock(&w->timers))
+		timers_tell_clock(&w->timers, hive__now(w->hive));
+	return timers_insert(&w->timers, timer);
+}
+
 static int arm(struct worker *w, struct hive_timer *timer, int64_t due_ns)
 {
 	uint64_t sequence = w->timer_sequence++;
@@ -35,7 +43,7 @@ static int arm(struct worker *w, struct hive_timer *timer, int64_t due_ns)
 	}
 	timer->due_ns = due_ns;
 	timer->sequence = sequence;
-	r = timers_insert(&w->timers, timer);
+	r = hive__insert_timer(w, timer);
 	if (r < 0)
 		return r;
 	timer->state = TIMER_ARMED;

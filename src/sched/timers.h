@@ -48,6 +48,17 @@ static inline int timers_choose(struct timers *t, bool wheel, size_t reserve)
 	return 0;
 }
 
+/* An empty wheel wants to know the time before something is inserted; without it that is right too, but not spread as well. */
+static inline bool timers_want_clock(const struct timers *t)
+{
+	return t->wheel && t->wheel->count == 0;
+}
+
+static inline void timers_tell_clock(struct timers *t, int64_t now_ns)
+{
+	wheel_begin(t->wheel, now_ns);
+}
+
 /* 0, or -ENOMEM from the heap. */
 static inline int timers_insert(struct timers *t, struct hive_timer *timer)
 {

@@ -46,26 +46,22 @@ static void compare(void)
 }
 
 /* From now on, or at any time whatever. Numbers are unique, but need not come in order. */
-static int64_t draw_due(struct input *in)
+static void draw_place(struct hive_timer *timer, struct input *in)
 {
 	int64_t time = input_time(in);
+	uint8_t how = input_byte(in);
 
-	if (input_byte(in) % 8 == 0 || time < 0)
-		return time;
-	return time > HIVE_FOREVER - ref.now_ns ? HIVE_FOREVER : ref.now_ns + time;
-}
-
-static uint64_t draw_sequence(int64_t due_ns)
-{
-	return ref.sequence++ ^ (due_ns & 1 ? 1u << 20 : 0);
+	if (how % 8 != 0 && time >= 0)
+		time = time > HIVE_FOREVER - ref.now_ns ? HIVE_FOREVER : ref.now_ns + time;
+	timer->due_ns = time;
+	timer->sequence = ref.sequence++ ^ (how & 0x80 ? 1u << 20 : 0);
 }
 
 static void insert(uint32_t i, struct input *in)
 {
 	if (ref.inside[i])
 		return;
-	ref.timers[i].due_ns = draw_due(in);
-	ref.timers[i].sequence = draw_sequence(ref.timers[i].due_ns);
+	draw_place(&ref.timers[i], in);
 	wheel_insert(&ref.wheel, &ref.timers[i]);
 	ref.inside[i] = true;
 	ref.count++;
