@@ -19,6 +19,7 @@ static const char usage_text[] =
 	"  --pin              worker i stays on the i-th CPU allowed\n"
 	"  --core NAME        epoll, poll or best\n"
 	"  --preset NAME      default or rophive\n"
+	"  --timers KIND      how the workers keep their timers: heap or wheel\n"
 	"  --csv              one table instead of JSON lines\n"
 	"  --env              begin with a line that describes the machine (--all does)\n"
 	"  --in-process       no process per sample: for debuggers and profilers\n"
@@ -61,6 +62,12 @@ static bool parse_preset(const char *text, enum hive_preset *ret_preset)
 	return *ret_preset == HIVE_PRESET_ROPHIVE || strcmp(text, "default") == 0;
 }
 
+static bool parse_timers(const char *text, enum hive_timers *ret_timers)
+{
+	*ret_timers = strcmp(text, "wheel") == 0 ? HIVE_TIMERS_WHEEL : HIVE_TIMERS_HEAP;
+	return *ret_timers == HIVE_TIMERS_WHEEL || strcmp(text, "heap") == 0;
+}
+
 enum option_id {
 	OPTION_SCENARIO = 1,
 	OPTION_THREADS,
@@ -73,6 +80,7 @@ enum option_id {
 	OPTION_PIN,
 	OPTION_CORE,
 	OPTION_PRESET,
+	OPTION_TIMERS,
 	OPTION_CSV,
 	OPTION_LIST,
 	OPTION_ALL,
@@ -93,6 +101,7 @@ static const struct option known[] = {
 	{ "pin", no_argument, NULL, OPTION_PIN },
 	{ "core", required_argument, NULL, OPTION_CORE },
 	{ "preset", required_argument, NULL, OPTION_PRESET },
+	{ "timers", required_argument, NULL, OPTION_TIMERS },
 	{ "csv", no_argument, NULL, OPTION_CSV },
 	{ "list", no_argument, NULL, OPTION_LIST },
 	{ "all", no_argument, NULL, OPTION_ALL },
@@ -127,6 +136,8 @@ static bool apply_value(struct options *options, int option, const char *value)
 		return hive_core_find(value, &params->core) == 0;
 	case OPTION_PRESET:
 		return parse_preset(value, &params->preset);
+	case OPTION_TIMERS:
+		return parse_timers(value, &params->timers);
 	default:
 		return false;
 	}

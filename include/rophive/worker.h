@@ -11,9 +11,15 @@ struct hive_core_ops;
 
 enum hive_worker_kind { HIVE_WORKER_IO = 0, HIVE_WORKER_COMPUTE = 1 };
 
+/* How an IO worker keeps its timers. Both fire in the same order, never early. HEAP: O(log n), memory as needed, so that starting
+ * one may fail; knows the next deadline exactly. WHEEL: starting and stopping in O(1), cannot fail, 41 KiB from the start; for
+ * thousands of timers, most of which are stopped before they fire. DEFAULT: heap.                                            */
+enum hive_timers { HIVE_TIMERS_DEFAULT = 0, HIVE_TIMERS_HEAP = 1, HIVE_TIMERS_WHEEL = 2 };
+
 /* All zero: an IO worker on the best core */
 struct hive_worker_options {
 	enum hive_worker_kind kind;
+	enum hive_timers timers;
 	const char *name;                 /* copied, 31 bytes; NULL: "io-3", "compute-0" */
 	const struct hive_core_ops *core; /* NULL: the host's, else hive_core_find("best"). IO workers only */
 	void *core_arg;

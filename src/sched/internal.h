@@ -14,7 +14,6 @@
 #include "base/parker.h"
 #include "base/thread.h"
 #include "queue/deque.h"
-#include "queue/heap.h"
 #include "queue/idle.h"
 #include "queue/inbox.h"
 #include "queue/pool.h"
@@ -23,6 +22,7 @@
 #include "sched/parcel.h"
 #include "sched/slots.h"
 #include "sched/state.h"
+#include "sched/timers.h"
 #include "sched/trail.h"
 #include "sched/tune.h"
 
@@ -33,6 +33,7 @@
 
 struct worker_setup { /* the options of a worker, checked and with defaults filled in */
 	int32_t local_budget, private_budget, timer_budget;
+	enum hive_timers timers; /* HEAP or WHEEL */
 	int32_t pool_probe_interval, pool_batch, steal_attempts, newest_run;
 	int64_t slice_ns, spin_ns;
 	int32_t nice, realtime;
@@ -87,7 +88,7 @@ struct worker {
 	struct hive_core *core;   /* O; others: L registry_lock, or between claim and wake */
 
 	alignas(CACHE_LINE) struct private_queue mail; /* O */
-	struct heap timers;                            /* O */
+	struct timers timers;                          /* O */
 	struct letter *unplaced;                       /* O  delayed posts that found no memory in the heap yet */
 	uint64_t timer_sequence;                       /* O */
 	struct hive_timer *firing;            /* O  periodic timer whose callback runs, if it was not stopped there */
@@ -297,6 +298,7 @@ void hive__flush_outbox(struct worker *w);
 
 /* timer.c and after.c */
 bool hive__run_first_timer(struct worker *w, int64_t now_ns);
+int hive__insert_timer(struct worker *w, struct hive_timer *timer);
 int64_t hive__next_due(const struct worker *w);
 void hive__place_delayed(struct worker *w, struct delayed *d);
 bool hive__run_first_unplaced(struct worker *w, int64_t now_ns);

@@ -41,7 +41,7 @@ void hive__worker_free(struct worker *w)
 {
 	const struct memory *memory = &w->hive->memory;
 
-	heap_destroy(&w->timers);
+	timers_destroy(&w->timers);
 	slab_destroy(&w->parcels);
 	slab_destroy(&w->delayed);
 	hive__memory_free(memory, w->local.slots);
@@ -65,7 +65,7 @@ static int make_queues(struct worker *w, uint64_t capacity)
 	r = slab_reserve(&w->parcels, hive->reserve_tasks);
 	if (r == 0)
 		r = slab_reserve(&w->delayed, hive->reserve_tasks);
-	return r < 0 ? r : heap_reserve(&w->timers, hive->reserve_tasks);
+	return r;
 }
 
 static struct worker *make_worker(struct hive *hive, enum hive_worker_kind kind, uint32_t index, uint64_t capacity)
@@ -80,7 +80,7 @@ static struct worker *make_worker(struct hive *hive, enum hive_worker_kind kind,
 	w->index = index;
 	inbox_init(&w->inbox);
 	parker_init(&w->parker);
-	heap_init(&w->timers, &hive->memory);
+	timers_init(&w->timers, &hive->memory);
 	slab_init(&w->parcels, sizeof(struct parcel), &hive->memory);
 	slab_init(&w->delayed, sizeof(struct delayed), &hive->memory);
 	if (kind == HIVE_WORKER_IO && make_queues(w, capacity) < 0) {

@@ -44,6 +44,8 @@ int hive__setup_check(const struct hive_worker_options *o)
 		return -EINVAL;
 	if ((o->kind == HIVE_WORKER_COMPUTE && o->core) || !hive__core_is_complete(o->core) || !parameters_are_sane(o))
 		return -EINVAL;
+	if ((uint32_t)o->timers > HIVE_TIMERS_WHEEL || (o->kind == HIVE_WORKER_COMPUTE && o->timers))
+		return -EINVAL;
 	if (!at_least(o->nice, -20, 19) || !at_least(o->realtime, 0, 99) || (o->cpu_count > 0 && !o->cpus) ||
 	    o->cpu_count > UINT16_MAX)
 		return -EINVAL;
@@ -78,6 +80,7 @@ static void fill_parameters(const struct hive *hive, struct worker_setup *s, con
 	s->local_budget = or_default(o->local_budget,
 	                             tune_local_budget(or_default(o->local_capacity, TUNE_LOCAL_CAPACITY)));
 	s->private_budget = or_default(o->private_budget, TUNE_PRIVATE_BUDGET);
+	s->timers = o->timers ? o->timers : TUNE_TIMERS;
 	s->timer_budget = or_default(o->timer_budget, TUNE_TIMER_BUDGET);
 	s->pool_probe_interval = or_default(o->pool_probe_interval, TUNE_POOL_PROBE_INTERVAL);
 	s->pool_batch = or_default(o->pool_batch, TUNE_POOL_BATCH);
@@ -116,6 +119,12 @@ int hive__setup_fill(struct hive *hive, struct worker *w, const struct hive_work
 	if (r < 0)
 		return r;
 	fill_parameters(hive, &s, o);
+	if (o->kind == HIVE_WORKER_IO)
+		r = timers_choose(&w->timers, s.timers == HIVE_TIMERS_WHEEL, hive->reserve_tasks);
+	if (r < 0) {
+		hive__memory_free(&hive->memory, s.cpus);
+		return r;
+	}
 	hive__memory_free(&hive->memory, w->setup.cpus);
 	w->setup = s;
 	if (o->name)

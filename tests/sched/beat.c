@@ -193,12 +193,12 @@ TEST(letters_become_private_tasks_and_timers_in_step_2_and_not_before)
 	CHECK_OK(hive_post_to(l.f.hive, l.ids[0], fake_note, number(1)));
 	CHECK_OK(hive_post_after(l.f.hive, HIVE_S(1), fake_note, number(2), NULL));
 	CHECK(!l.w[0]->mail.first);
-	CHECK_EQ(l.w[0]->timers.count, 0);
+	CHECK_EQ(timers_count(&l.w[0]->timers), 0);
 	CHECK(!inbox_is_empty(&l.w[0]->inbox));
 	fake_log_clear();
 	lone_beat(&l, 0);
 	CHECK(inbox_is_empty(&l.w[0]->inbox));
-	CHECK_EQ(l.w[0]->timers.count, 1);
+	CHECK_EQ(timers_count(&l.w[0]->timers), 1);
 	CHECK_STR(fake_log(), "1");
 	lone_close(&l);
 }

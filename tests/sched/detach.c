@@ -6,6 +6,7 @@
 #include "support/fake.h"
 #include "support/real.h"
 #include "test.h"
+#include "support/kinds.h"
 
 static void *n(int number)
 {

@@ -228,7 +228,7 @@ static void post_self_inside(void *arg)
 		CHECK_OK(hive_post_self_after(0, count, NULL, NULL));
 	}
 	CHECK_EQ(world->wakes, 0);
-	CHECK_EQ(hive__current()->timers.count, 3);
+	CHECK_EQ(timers_count(&hive__current()->timers), 3);
 	CHECK(inbox_is_empty(&hive__current()->inbox));
 	CHECK(hive__current()->mail.first);
 	for (int i = 0; i < 3; i++)

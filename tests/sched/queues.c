@@ -358,11 +358,11 @@ TEST(others_change_a_worker_by_letters_alone)
 	CHECK_OK(hive_post_after(f.hive, HIVE_MS(1), fake_note, n(3), NULL));
 	CHECK_OK(hive_post_to(f.hive, f.workers[0].id, fake_note, n(2)));
 	CHECK(!w->mail.first);
-	CHECK_EQ(w->timers.count, 0);
+	CHECK_EQ(timers_count(&w->timers), 0);
 	CHECK(!inbox_is_empty(&w->inbox));
 	fake_step(&f, f.workers[0].id);
 	CHECK_STR(fake_log(), "1 2");
-	CHECK_EQ(w->timers.count, 1);
+	CHECK_EQ(timers_count(&w->timers), 1);
 	CHECK(inbox_is_empty(&w->inbox));
 	fake_advance(&f, HIVE_MS(1));
 	CHECK_STR(fake_log(), "1 2 3");

@@ -96,7 +96,7 @@ static const char *check_worker_quiet(struct worker *w)
 		return "a claim without its wake, or a wake without a claim";
 	if (w->searching || w->found)
 		return "a worker sleeps as a searcher";
-	if (!heap_valid(&w->timers))
+	if (!timers_valid(&w->timers))
 		return "timers are out of order";
 	return NULL;
 }
