@@ -27,7 +27,9 @@ struct hive_host;
 
 enum hive_preset {
 	HIVE_PRESET_DEFAULT = 0, /* what the benches of this library chose */
-	HIVE_PRESET_ROPHIVE = 1  /* the parameters of the founding design to the letter, no further policy */
+	HIVE_PRESET_ROPHIVE = 1, /* the parameters of the founding design to the letter, no further policy */
+	HIVE_PRESET_FAIO =
+		2 /* oldest first, one task a beat, the system and the pool at intervals, the busiest is robbed */
 };
 
 /* On any thread, one call at a time, once for each accepted task that will not run. Must not post or wait. */

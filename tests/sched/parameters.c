@@ -193,10 +193,10 @@ TEST(the_local_capacity_is_kept_to_the_task)
 		lone_become(&l, 0);
 		for (int i = 0; i < capacity; i++)
 			CHECK_OK(hive_post_local(fake_note, number(1)));
-		CHECK_EQ(deque_size(&l.w[0]->local), capacity);
+		CHECK_EQ(local_size(&l.w[0]->local), capacity);
 		CHECK_EQ(pool_length(&l.f.hive->pool), 0);
 		CHECK_OK(hive_post_local(fake_note, number(1)));
-		CHECK_EQ(deque_size(&l.w[0]->local), capacity / 2 + 1);
+		CHECK_EQ(local_size(&l.w[0]->local), capacity / 2 + 1);
 		CHECK_EQ(pool_length(&l.f.hive->pool), capacity / 2);
 		lone_close(&l);
 	}
@@ -214,7 +214,7 @@ TEST(the_pool_batch_is_kept_to_the_task)
 		for (int j = 0; j < 300; j++)
 			CHECK_OK(hive_post(l.f.hive, fake_note, number(1)));
 		lone_beat(&l, 0);
-		CHECK_EQ(deque_size(&l.w[0]->local), batches[i]);
+		CHECK_EQ(local_size(&l.w[0]->local), batches[i]);
 		fake_log_clear();
 		lone_close(&l);
 	}

@@ -170,7 +170,7 @@ static void post_plenty_here(void *arg)
 		CHECK_OK(hive_post_local(count, NULL));
 		CHECK_OK(hive_post(hive_current(), count, NULL));
 	}
-	CHECK(deque_size(&hive__current()->local) <= 4);
+	CHECK(local_size(&hive__current()->local) <= 4);
 }
 
 /* all but the local queue take what comes; even that loses nothing. */
@@ -200,7 +200,7 @@ static void fill_local(void *tasks)
 {
 	for (int i = 0; i < (int)(intptr_t)tasks; i++)
 		CHECK_OK(hive_post_local(fake_note, n(i)));
-	local_seen = deque_size(&hive__current()->local);
+	local_seen = local_size(&hive__current()->local);
 	pool_seen = pool_length(&hive__current()->hive->pool);
 }
 

@@ -26,7 +26,7 @@ TEST(the_victim_is_drawn_by_the_injected_random_numbers)
 		fake_log_clear();
 		lone_beat(&l, 0);
 		for (uint32_t i = 1; i < 5; i++)
-			CHECK_EQ(deque_size(&l.w[i]->local), i != victim);
+			CHECK_EQ(local_size(&l.w[i]->local), i != victim);
 		CHECK_EQ(atoi(fake_log()), victim);
 		lone_close(&l);
 	}
@@ -41,7 +41,7 @@ TEST(a_worker_that_draws_itself_takes_another_victim)
 	give_local(&l, 1, 1, 1);
 	fake_push_random(&l.f, fake_random(0, 3));
 	lone_beat(&l, 0);
-	CHECK_EQ(deque_size(&l.w[1]->local), 0);
+	CHECK_EQ(local_size(&l.w[1]->local), 0);
 	CHECK_EQ(load_relaxed(&l.w[0]->stats.stolen), 1);
 	lone_close(&l);
 }
@@ -60,8 +60,8 @@ TEST(a_theft_tries_a_few_victims_and_ends_at_the_first_success)
 	fake_push_random(&l.f, fake_random(1, 6)); /* 2 has something now, so nobody looks at 3 */
 	lone_beat(&l, 0);
 	CHECK_EQ(load_relaxed(&l.w[0]->stats.stolen), 1);
-	CHECK_EQ(deque_size(&l.w[2]->local), 0);
-	CHECK_EQ(deque_size(&l.w[3]->local), 1);
+	CHECK_EQ(local_size(&l.w[2]->local), 0);
+	CHECK_EQ(local_size(&l.w[3]->local), 1);
 	lone_close(&l);
 }
 
@@ -75,7 +75,7 @@ TEST(half_of_the_victims_tasks_the_oldest_are_stolen)
 	fake_log_clear();
 	lone_beat(&l, 0);
 	CHECK_STR(fake_log(), "1");
-	CHECK_EQ(deque_size(&l.w[0]->local), 4);
+	CHECK_EQ(local_size(&l.w[0]->local), 4);
 	CHECK_EQ(load_relaxed(&l.w[0]->stats.stolen), 5);
 	lone_beat(&l, 0);
 	CHECK_STR(fake_log(), "1 5 4 3 2");
@@ -93,15 +93,15 @@ TEST(a_theft_takes_no_more_than_fits_and_no_more_than_sixteen)
 	give_local(&l, 1, 1, 100);
 	lone_beat(&l, 0);
 	CHECK_EQ(load_relaxed(&l.w[0]->stats.stolen), 16);
-	CHECK_EQ(deque_size(&l.w[0]->local), 15); /* one has run */
-	CHECK_EQ(deque_size(&l.w[1]->local), 84);
+	CHECK_EQ(local_size(&l.w[0]->local), 15); /* one has run */
+	CHECK_EQ(local_size(&l.w[1]->local), 84);
 	lone_close(&l);
 	memset(&l, 0, sizeof l);
 	lone_open(&l, 2, (struct hive_worker_options){ .local_capacity = 4 });
 	give_local(&l, 1, 1, 4);
 	lone_beat(&l, 0);
 	CHECK_EQ(load_relaxed(&l.w[0]->stats.stolen), 2);
-	CHECK_EQ(deque_size(&l.w[0]->local), 1);
+	CHECK_EQ(local_size(&l.w[0]->local), 1);
 	lone_close(&l);
 }
 
@@ -114,7 +114,7 @@ TEST(the_last_task_of_a_busy_worker_can_be_stolen)
 	give_local(&l, 1, 1, 1);
 	fake_log_clear();
 	lone_beat(&l, 0);
-	CHECK_EQ(deque_size(&l.w[1]->local), 0);
+	CHECK_EQ(local_size(&l.w[1]->local), 0);
 	CHECK_STR(fake_log(), "1");
 	lone_close(&l);
 }
@@ -169,20 +169,20 @@ TEST(stealing_can_be_switched_off_per_worker)
 	give_local(&mixed, 0, 1, 1);
 	lone_beat(&mixed, 1);
 	lone_beat(&mixed, 2);
-	CHECK_EQ(deque_size(&mixed.w[0]->local), 1);
+	CHECK_EQ(local_size(&mixed.w[0]->local), 1);
 	lone_close(&mixed);
 
 	open_mixed();
 	give_local(&mixed, 1, 1, 1);
 	lone_beat(&mixed, 0);
 	lone_beat(&mixed, 2);
-	CHECK_EQ(deque_size(&mixed.w[1]->local), 1);
+	CHECK_EQ(local_size(&mixed.w[1]->local), 1);
 	lone_close(&mixed);
 
 	open_mixed();
 	give_local(&mixed, 2, 1, 1);
 	lone_beat(&mixed, 0);
-	CHECK_EQ(deque_size(&mixed.w[2]->local), 0);
+	CHECK_EQ(local_size(&mixed.w[2]->local), 0);
 	lone_close(&mixed);
 }
 
@@ -198,8 +198,8 @@ TEST(a_worker_that_leaves_can_still_be_stolen_from)
 	fake_push_random(&l.f, fake_random(1, 3));
 	fake_log_clear();
 	lone_beat(&l, 0);
-	CHECK_EQ(deque_size(&l.w[0]->local), 1); /* two are its loot, of which it runs one at once */
-	CHECK_EQ(deque_size(&l.w[1]->local), 1);
+	CHECK_EQ(local_size(&l.w[0]->local), 1); /* two are its loot, of which it runs one at once */
+	CHECK_EQ(local_size(&l.w[1]->local), 1);
 	fake_settle(&l.f);
 	CHECK_EQ(strlen(fake_log()), strlen("1 2 3"));
 	lone_close(&l);
