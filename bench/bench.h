@@ -22,6 +22,7 @@ struct bench_params {
 	double seconds;
 	bool pin;
 	enum hive_preset preset;
+	enum hive_order order;
 	const struct hive_core_ops *core; /* NULL: the library's choice */
 };
 
