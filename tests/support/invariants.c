@@ -109,7 +109,7 @@ static const char *check_worker_quiet(struct worker *w)
 		return "private tasks are counted and not there";
 	if (load_relaxed(&w->woken) != w->claims)
 		return "a claim without its wake, or a wake without a claim";
-	if (w->searching || w->found)
+	if (w->searching || load_relaxed(&w->seeks) || w->found)
 		return "a worker sleeps as a searcher";
 	if (!heap_valid(&w->timers))
 		return "timers are out of order";
