@@ -136,7 +136,7 @@ static void detach_one(void *arg)
 
 static void attach_one(void *arg)
 {
-	struct hive_worker_options o = { .local_capacity = 4 };
+	struct hive_worker_options o = rings ? draw_options() : (struct hive_worker_options){ .local_capacity = 4 };
 	uint32_t id;
 	int r = hive_attach(ledger.hive, &o, &id);
 
@@ -294,6 +294,32 @@ static void descriptors_and_posts_meet(void *arg)
 	close(pipe_end.fds[1]);
 }
 
+/* The same worlds with the other local queue, the other victims, and rarer looks outside. */
+static void with_rings(void (*world)(void *))
+{
+	rings = true;
+	world(NULL);
+	rings = false;
+}
+
+static void tasks_in_rings_find_a_worker(void *arg)
+{
+	(void)arg;
+	with_rings(explore_draw(3) ? every_task_finds_a_worker : no_wake_is_lost);
+}
+
+static void rings_are_robbed_under_load(void *arg)
+{
+	(void)arg;
+	with_rings(explore_draw(2) ? posters_and_sleepers_meet : a_stop_races_with_posts);
+}
+
+static void workers_with_rings_come_and_go(void *arg)
+{
+	(void)arg;
+	with_rings(explore_draw(2) ? a_worker_leaves_under_load : workers_come_and_go);
+}
+
 const struct program programs[] = {
 	{ "no_wake_is_lost", no_wake_is_lost },
 	{ "every_task_finds_a_worker", every_task_finds_a_worker },
@@ -306,5 +332,8 @@ const struct program programs[] = {
 	{ "a_start_races_with_everything", a_start_races_with_everything },
 	{ "compute_workers_come_and_go", compute_workers_come_and_go },
 	{ "timers_move_with_their_worker", timers_move_with_their_worker },
+	{ "tasks_in_rings_find_a_worker", tasks_in_rings_find_a_worker },
+	{ "rings_are_robbed_under_load", rings_are_robbed_under_load },
+	{ "workers_with_rings_come_and_go", workers_with_rings_come_and_go },
 	{ NULL, NULL },
 };
