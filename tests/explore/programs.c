@@ -314,6 +314,31 @@ static void rings_are_robbed_under_load(void *arg)
 	with_rings(explore_draw(2) ? posters_and_sleepers_meet : a_stop_races_with_posts);
 }
 
+/* Two workers have more local tasks than fit, the others none. */
+static void more_than_fits(void *arg)
+{
+	int leaver = -1;
+
+	(void)arg;
+	if (!open_hive((struct range){ 2, 4 }, (struct range){ 0, 0 }, 0))
+		return;
+	ledger.flood = 5 + (int)explore_draw(8);
+	for (int i = 0; i < 2; i++)
+		ledger_post_by(&ledger, explore_draw(2) ? POST : POST_TO, 0);
+	if (explore_draw(4) == 0)
+		leaver = explore_spawn("leaver", detach_and_attach, NULL);
+	if (leaver >= 0)
+		explore_join(leaver);
+	check_quiet();
+	end_hive();
+}
+
+static void full_rings_are_robbed(void *arg)
+{
+	(void)arg;
+	with_rings(more_than_fits);
+}
+
 static void workers_with_rings_come_and_go(void *arg)
 {
 	(void)arg;
@@ -334,6 +359,7 @@ const struct program programs[] = {
 	{ "timers_move_with_their_worker", timers_move_with_their_worker },
 	{ "tasks_in_rings_find_a_worker", tasks_in_rings_find_a_worker },
 	{ "rings_are_robbed_under_load", rings_are_robbed_under_load },
+	{ "full_rings_are_robbed", full_rings_are_robbed },
 	{ "workers_with_rings_come_and_go", workers_with_rings_come_and_go },
 	{ NULL, NULL },
 };

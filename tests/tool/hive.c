@@ -272,6 +272,9 @@ TEST(bench_prints_csv_and_takes_core_and_preset)
 		CHECK_EQ(commas(lines[i]), commas(lines[0]));
 	CHECK_EQ(run_tool("bench --scenario post --n 500 --core kqueue", false), 2);
 	CHECK_EQ(run_tool("bench --scenario post --n 500 --preset other", false), 2);
+	CHECK_EQ(run_tool("bench --scenario spawn_local --n 500 --order oldest", true), 0);
+	CHECK_EQ(run_tool("bench --scenario steal --n 500 --order newest --preset faio", true), 0);
+	CHECK_EQ(run_tool("bench --scenario post --n 500 --order middle", false), 2);
 }
 
 /* exit codes: 10 for a scenario that does not exist, 2 for a wrong command line. */
