@@ -23,6 +23,7 @@ struct bench_params {
 	bool pin;
 	enum hive_preset preset;
 	enum hive_timers timers;
+	enum hive_order order;
 	const struct hive_core_ops *core; /* NULL: the library's choice */
 };
 

@@ -5,7 +5,7 @@
 static int attach_one(struct rig *rig, const struct bench_params *params, enum hive_worker_kind kind, int32_t index)
 {
 	uint16_t cpu = 0;
-	struct hive_worker_options options = { .kind = kind };
+	struct hive_worker_options options = { .kind = kind, .order = params->order };
 	if (kind == HIVE_WORKER_IO) {
 		options.core = params->core;
 		options.timers = params->timers;

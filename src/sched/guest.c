@@ -114,7 +114,7 @@ static void wrap(struct guest *guest, uint32_t target)
 
 static bool push_local(struct worker *w, struct guest *guest)
 {
-	while (!deque_push(&w->local, task_of(guest)))
+	while (!local_push(&w->local, task_of(guest)))
 		if (hive__spill(w) < 0)
 			return false;
 	bump(&w->stats.posted, 1);
@@ -166,7 +166,8 @@ void hive__guest_yield(struct guest *guest)
 
 	if (w->outbox_count == TUNE_OUTBOX)
 		hive__flush_outbox(w);
-	if (w->outbox_count == TUNE_OUTBOX) {
+	/* Oldest first: the local queue is the place behind everybody else. Newest first: it would be the next to run. */
+	if (w->local.oldest || w->outbox_count == TUNE_OUTBOX) {
 		ready_here(w, guest);
 		return;
 	}

@@ -13,12 +13,12 @@
 #include "base/memory.h"
 #include "base/parker.h"
 #include "base/thread.h"
-#include "queue/deque.h"
 #include "queue/idle.h"
 #include "queue/inbox.h"
 #include "queue/pool.h"
 #include "queue/slab.h"
 #include "sched/guest.h"
+#include "sched/local.h"
 #include "sched/parcel.h"
 #include "sched/slots.h"
 #include "sched/state.h"
@@ -34,7 +34,10 @@
 struct worker_setup { /* the options of a worker, checked and with defaults filled in */
 	int32_t local_budget, private_budget, timer_budget;
 	enum hive_timers timers; /* HEAP or WHEEL */
-	int32_t pool_probe_interval, pool_batch, steal_attempts, newest_run;
+	int32_t pool_probe_interval, pool_batch, steal_attempts, newest_run, io_interval;
+	enum hive_victim victim;
+	bool pool_first; /* a look at the pool that is due comes before the local queue, and takes one task */
+	bool last_now;   /* of a batch from the pool the last task runs at once */
 	int64_t slice_ns, spin_ns;
 	int32_t nice, realtime;
 	bool nice_by_default, batch, outbox, stealing, keep_signals;
@@ -102,6 +105,7 @@ struct worker {
 	uint32_t last_batch, thin_batches;    /* O  how much the last looks at the pool brought */
 	bool patient;                         /* O  waits a moment before it looks at the pool */
 	uint32_t busy_beats;                  /* O  in a row, without a look at the pool */
+	uint32_t tick;                        /* O  beats, for the intervals */
 	int32_t newest_run;                   /* O  newest-first tasks in a row */
 	bool announced, searching;            /* O  its marks in the idle set */
 	bool busy;                            /* O  its last beat found local tasks, pool tasks or loot */
@@ -122,9 +126,10 @@ struct worker {
 	struct guest_place place;     /* O */
 	struct worker_counters stats; /* S */
 	ATOMIC(hive_fn *) last_task;  /* S  that it began */
+	ATOMIC(uint32_t) seeks;       /* S  `searching`, for thieves that look for the busiest */
 	struct trail trail;           /* S */
 
-	struct deque local; /* owner pushes and pops, others steal */
+	struct local local; /* owner pushes and pops, others steal */
 
 	alignas(CACHE_LINE) struct inbox inbox; /* A */
 	ATOMIC(uint32_t) id;                    /* A  by which it can be found; 0 when it cannot */
@@ -236,6 +241,7 @@ static inline void hive__trail(struct worker *w, enum trail_event event, uint64_
 /* setup.c */
 bool hive__core_is_complete(const struct hive_core_ops *core);
 int hive__setup_check(const struct hive_worker_options *options);
+bool hive__oldest_first(const struct hive *hive, const struct hive_worker_options *options);
 int hive__setup_fill(struct hive *hive, struct worker *w, const struct hive_worker_options *options);
 
 /* registry.c */
@@ -276,6 +282,13 @@ void hive__kick(struct worker *w);
 void hive__kick_all(struct hive *hive);
 void hive__end_search_now(struct worker *w);
 
+/* Owner thread. It has begun to search, or has ended. The count of searchers is the caller's business. */
+static inline void hive__mark_searching(struct worker *w, bool searching)
+{
+	w->searching = searching;
+	store_relaxed(&w->seeks, (uint32_t)searching);
+}
+
 /* After something was put: at most one sleeper is woken, none while somebody searches. */
 static inline void hive__wake_if_needed(struct hive *hive, struct workers *set)
 {
@@ -292,8 +305,10 @@ static inline void hive__end_search(struct worker *w)
 
 /* steal.c */
 bool hive__take_from_pool(struct worker *w);
+bool hive__run_from_pool(struct worker *w);
 bool hive__steal_some(struct worker *w);
 int hive__spill(struct worker *w);
+int hive__post_to_full(struct worker *w, struct hive_task task);
 void hive__flush_outbox(struct worker *w);
 
 /* timer.c and after.c */

@@ -70,8 +70,9 @@ void hive__drop_queues(struct worker *w, bool leaves)
 	n = take_outbox(w, posts);
 	for (uint32_t i = 0; i < n; i++)
 		hive__drop(w->hive, posts[i]);
-	while (deque_pop(&w->local, &task))
-		hive__drop(w->hive, task);
+	while (local_size(&w->local) > 0) /* a thief may be faster, and then there may be more */
+		if (local_pop_oldest(&w->local, &task))
+			hive__drop(w->hive, task);
 }
 
 /* Takes all timers out and places them again, each according to what may still happen. */
@@ -202,8 +203,8 @@ static void give_local(struct worker *w)
 {
 	struct hive_task task;
 
-	while (deque_size(&w->local) > 0) /* oldest first; a thief may be faster, and then there may be more */
-		if (deque_steal(&w->local, &task))
+	while (local_size(&w->local) > 0) /* oldest first; a thief may be faster, and then there may be more */
+		if (local_pop_oldest(&w->local, &task))
 			give_away(w, &task, 1);
 }
 
@@ -238,7 +239,7 @@ static void hand_over_tasks(struct worker *w, int *budget)
 		finish_private(w, budget);
 		give_outbox(w);
 		give_local(w);
-	} while (w->mail.first || w->outbox_count > 0 || deque_size(&w->local) > 0);
+	} while (w->mail.first || w->outbox_count > 0 || local_size(&w->local) > 0);
 }
 
 /* Delayed posts to whoever is lightest; embedded timers, which belong to somebody's code, to the main worker. */

@@ -57,6 +57,19 @@ static inline int32_t tune_local_budget(int32_t capacity)
  * other cannot starve the rest. [tasks, fixed; off under HIVE_PRESET_ROPHIVE]                                            */
 #define TUNE_NEWEST_RUN 61
 
+/* With the oldest first: after so many turns in a row of the task that was posted last, the ring has its turn. [tasks, fixed] */
+#define TUNE_SLOT_RUN 3
+
+/* Beats between two looks at the system, at letters and timers while there are local tasks. [beats]  Larger: cheaper; smaller:
+ * events wait less. Bench: spawn_local against mixed_ui.                                                                     */
+#define TUNE_IO_INTERVAL 1
+
+/* HIVE_PRESET_FAIO: one task a beat; beats between two looks at the system; beats between two at the pool, which then comes
+ * first. A batch from the pool is half of the local queue's capacity, as far as TUNE_POOL_BATCH_MAX. [tasks], [beats], [beats] */
+#define TUNE_FAIO_LOCAL_BUDGET 1
+#define TUNE_FAIO_IO_INTERVAL 61
+#define TUNE_FAIO_POOL_INTERVAL 61
+
 /* Posts made inside a beat that wait for its end; a full outbox is given to the pool at once. [tasks, fixed] */
 #define TUNE_OUTBOX 256
 

@@ -275,6 +275,9 @@ TEST(bench_prints_csv_and_takes_core_and_preset)
 	CHECK_EQ(run_tool("bench --scenario post --n 500 --preset other", false), 2);
 	CHECK_EQ(run_tool("bench --scenario timer --n 50 --timers wheel", true), 0);
 	CHECK_EQ(run_tool("bench --scenario timer --n 50 --timers list", false), 2);
+	CHECK_EQ(run_tool("bench --scenario spawn_local --n 500 --order oldest", true), 0);
+	CHECK_EQ(run_tool("bench --scenario steal --n 500 --order newest --preset faio", true), 0);
+	CHECK_EQ(run_tool("bench --scenario post --n 500 --order middle", false), 2);
 }
 
 /* exit codes: 10 for a scenario that does not exist, 2 for a wrong command line. */
