@@ -103,14 +103,6 @@ static void end(struct hive_fiber *f)
 	hive__unhold(hive);
 }
 
-static void yield(struct hive_fiber *f)
-{
-	if (f->pinned == HIVE_WORKER_NONE)
-		hive__guest_yield(&f->guest);
-	else
-		hive__guest_ready_at(f->hive, &f->guest, f->pinned);
-}
-
 /* The task of a fiber: goes on with it until it parks, yields or ends. */
 static void run(struct guest *guest)
 {
@@ -128,12 +120,12 @@ static void run(struct guest *guest)
 	do {
 		place->now = f;
 		f->loop = &loop;
-		context_switch(&loop, &f->context);
+		context_enter(&loop, &f->context);
 		place->now = NULL;
 		request = f->request;
 	} while (request == REQUEST_PARK && goes_on_instead_of_parking(f));
 	if (request == REQUEST_YIELD) {
-		yield(f);
+		hive__guest_yield(&f->guest, f->pinned != HIVE_WORKER_NONE);
 	} else if (request == REQUEST_END) {
 		context_destroy(&f->context);
 		end(f);

@@ -2,13 +2,11 @@
 /* Just a runtime: a hive that runs on threads of its own, in one call. */
 #include <rophive/hive.h>
 
-/* Fibers take turns, so the oldest comes first; and each deadline is a timer that is mostly stopped before it fires. */
+/* Each deadline is a timer that is mostly stopped before it fires. */
 static void suit_fibers(enum hive_preset preset, struct hive_worker_options *io)
 {
 	if (preset != HIVE_PRESET_DEFAULT)
 		return;
-	if (io->order == HIVE_ORDER_DEFAULT)
-		io->order = HIVE_ORDER_OLDEST;
 	if (io->timers == HIVE_TIMERS_DEFAULT)
 		io->timers = HIVE_TIMERS_WHEEL;
 }

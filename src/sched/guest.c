@@ -160,18 +160,26 @@ void hive__guest_ready(struct hive *hive, struct guest *guest)
 		ready_by_mail(hive__main(hive), guest);
 }
 
-void hive__guest_yield(struct guest *guest)
+/* Somebody is idle, and this worker has enough to do. */
+static bool is_wanted_elsewhere(struct worker *w)
+{
+	return idle_needs_wake(&w->hive->io.idle) && w->setup.stealing &&
+	       (w->mail.first || w->yielded.first || local_size(&w->local) > 0);
+}
+
+/* Nobody else's turn comes by this queue, and it costs no atomic step: it is the worker's own, first in, first out, and waits for
+ * the local tasks.                                                                                                           */
+void hive__guest_yield(struct guest *guest, bool stays)
 {
 	struct worker *w = hive__current();
 
-	if (w->outbox_count == TUNE_OUTBOX)
-		hive__flush_outbox(w);
-	/* Oldest first: the local queue is the place behind everybody else. Newest first: it would be the next to run. */
-	if (w->local.oldest || w->outbox_count == TUNE_OUTBOX) {
-		ready_here(w, guest);
+	if (!stays && is_wanted_elsewhere(w) && push_pool(w->hive, guest))
 		return;
-	}
-	w->outbox[w->outbox_count++] = task_of(guest);
+	wrap(guest, HIVE_WORKER_NONE);
+	guest->parcel.letter.next = NULL;
+	*w->yielded.last = &guest->parcel.letter;
+	w->yielded.last = &guest->parcel.letter.next;
+	bump(&w->stats.private_tasks, 1);
 	bump(&w->stats.posted, 1);
 }
 

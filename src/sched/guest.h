@@ -62,8 +62,8 @@ void hive__unhold(struct hive *hive);
 
 /* Any thread; the caller holds. */
 void hive__guest_ready(struct hive *hive, struct guest *guest);
-/* IO worker. Behind everybody else. */
-void hive__guest_yield(struct guest *guest);
+/* IO worker. Behind everybody else; `stays`: on this worker. */
+void hive__guest_yield(struct guest *guest, bool stays);
 /* Any thread. Its first run, to be counted as a post: 0, -ENOMEM, -ESHUTDOWN. */
 int hive__guest_post(struct hive *hive, struct guest *guest);
 /* Any thread. On this very worker: `worker` as in hive_post_to(). 0, -ESRCH, -EINVAL; when it has left meanwhile, anywhere. */

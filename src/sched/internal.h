@@ -91,6 +91,7 @@ struct worker {
 	struct hive_core *core;   /* O; others: L registry_lock, or between claim and wake */
 
 	alignas(CACHE_LINE) struct private_queue mail; /* O */
+	struct private_queue yielded;                  /* O  guests that let everybody else have a turn */
 	struct timers timers;                          /* O */
 	struct letter *unplaced;                       /* O  delayed posts that found no memory in the heap yet */
 	uint64_t timer_sequence;                       /* O */
@@ -263,6 +264,7 @@ struct delayed *hive__delayed_new(struct worker *home);
 void hive__parcel_free(struct parcel *p);
 void hive__mail_append(struct worker *w, struct parcel *p);
 struct parcel *hive__mail_take(struct worker *w);
+void hive__mail_take_back(struct worker *w);
 void hive__receive(struct worker *w, struct letter *letters);
 
 /* sleep.c */

@@ -45,6 +45,7 @@ static void drop_mail(struct worker *w)
 {
 	struct parcel *p;
 
+	hive__mail_take_back(w);
 	while ((p = hive__mail_take(w)) != NULL) {
 		struct hive_task task = p->task;
 
@@ -218,6 +219,7 @@ static void give_outbox(struct worker *w)
 /* What was posted to this very worker runs here as long as that takes a reasonable time; then anywhere. */
 static void finish_private(struct worker *w, int *budget)
 {
+	hive__mail_take_back(w);
 	while (w->mail.first) {
 		struct parcel *p = hive__mail_take(w);
 		struct hive_task task = p->task;
@@ -239,7 +241,7 @@ static void hand_over_tasks(struct worker *w, int *budget)
 		finish_private(w, budget);
 		give_outbox(w);
 		give_local(w);
-	} while (w->mail.first || w->outbox_count > 0 || local_size(&w->local) > 0);
+	} while (w->mail.first || w->yielded.first || w->outbox_count > 0 || local_size(&w->local) > 0);
 }
 
 /* Delayed posts to whoever is lightest; embedded timers, which belong to somebody's code, to the main worker. */

@@ -84,6 +84,17 @@ void hive__mail_append(struct worker *w, struct parcel *p)
 	bump(&w->stats.private_tasks, 1);
 }
 
+/* Who has yielded comes behind what is there by now. */
+void hive__mail_take_back(struct worker *w)
+{
+	if (!w->yielded.first)
+		return;
+	*w->mail.last = w->yielded.first;
+	w->mail.last = w->yielded.last;
+	w->yielded.first = NULL;
+	w->yielded.last = &w->yielded.first;
+}
+
 struct parcel *hive__mail_take(struct worker *w)
 {
 	struct letter *first = w->mail.first;

@@ -115,6 +115,8 @@ static void renew(struct worker *w)
 {
 	w->mail.first = NULL;
 	w->mail.last = &w->mail.first;
+	w->yielded.first = NULL;
+	w->yielded.last = &w->yielded.first;
 	w->rng = (uint64_t)hive__clock_now() ^ (uint64_t)w->index << 48;
 	hive__mark_searching(w, false);
 	w->announced = w->busy = w->found = w->silenced = w->started = w->core_failed = w->abandoned = false;

@@ -12,7 +12,8 @@
 /* What nobody else can or will do for this worker. */
 bool hive__own_work(struct worker *w)
 {
-	return w->mail.first || w->outbox_count > 0 || local_size(&w->local) > 0 || !inbox_is_empty(&w->inbox);
+	return w->mail.first || w->yielded.first || w->outbox_count > 0 || local_size(&w->local) > 0 ||
+	       !inbox_is_empty(&w->inbox);
 }
 
 /* What it could take from the others: nothing once nothing may begin, or it would wait awake for those that still run. */

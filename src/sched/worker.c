@@ -98,15 +98,24 @@ static void drain_inbox(struct worker *w)
 	hive__receive(w, inbox_take(&w->inbox));
 }
 
+/* Who has yielded has another turn in this beat if there are no local tasks that wait for theirs. */
+static bool has_private(struct worker *w)
+{
+	if (!w->mail.first && w->yielded.first && local_size(&w->local) == 0)
+		hive__mail_take_back(w);
+	return w->mail.first;
+}
+
 static void run_private(struct worker *w)
 {
 	struct step step;
 
+	hive__mail_take_back(w);
 	drain_inbox(w);
 	if (!w->mail.first)
 		return;
 	step = step_begin(w, w->setup.private_budget);
-	while (w->mail.first && step_goes_on(w, &step)) {
+	while (has_private(w) && step_goes_on(w, &step)) {
 		struct parcel *p = hive__mail_take(w);
 		struct hive_task task = p->task;
 

@@ -101,7 +101,7 @@ const char *invariants_always(struct hive *hive)
 
 static const char *check_worker_quiet(struct worker *w)
 {
-	if (w->mail.first || w->outbox_count > 0 || local_size(&w->local) > 0)
+	if (w->mail.first || w->yielded.first || w->outbox_count > 0 || local_size(&w->local) > 0)
 		return "a worker sleeps on tasks of its own";
 	if (!inbox_is_empty(&w->inbox))
 		return "a worker sleeps on a full inbox";
