@@ -20,11 +20,14 @@ static inline int32_t tune_local_budget(int32_t capacity)
 #define TUNE_PRIVATE_BUDGET 64
 #define TUNE_TIMER_BUDGET 64
 
-/* How a worker keeps its timers. [enum hive_timers]  The wheel starts and stops them in O(1); the heap needs memory by need and
- * is exact about the next deadline. The wheel's own parameters are fixed (queue/wheel.h): slots a level [64, the bits of a
- * word], how much coarser each level is [8 times: slots at most 1/8 of a delay wide, so that few timers are dealt out at once;
- * larger: fewer levels to look at and fewer bytes], finest slot [1 ns: no order to be made within a slot].
- * Bench: timer, timer_cancel with --timers.                                                                                 */
+/* How a worker keeps its timers. [enum hive_timers]  The wheel starts and stops them in O(1) and never fails; the heap takes memory
+ * by need and always knows the next deadline exactly. The wheel's own parameters stand in queue/wheel.h, all fixed:
+ *   WHEEL_SLOTS 64 [slots a level]  the bits of a word.
+ *   WHEEL_SHIFT 3 [bits]  each level is 8 times as coarse as the one below, a slot at most 1/8 of a delay wide. Larger: fewer
+ *     levels to look at and fewer bytes; smaller: fewer timers in one slot.
+ *   WHEEL_CROWD 32, WHEEL_AHEAD 8 [timers]  from how many on a slot is dealt out ahead of its time, and how many with each look.
+ *     Larger: fewer moves; smaller: shorter pauses.
+ * Bench: timer and timer_cancel, with --timers.                                                                              */
 #define TUNE_TIMERS HIVE_TIMERS_HEAP
 
 /* Longest time a step goes on after its first task. [ns]  Bench: mixed_ui. */
