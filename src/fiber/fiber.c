@@ -281,6 +281,7 @@ int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const str
 	struct fibers *all;
 	struct stack stack;
 	size_t bytes = options && options->stack_bytes ? options->stack_bytes : 0;
+	bool began;
 	int r = check(hive, fn, options);
 
 	all = r == 0 ? hive__fibers(hive) : NULL;
@@ -301,8 +302,10 @@ int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const str
 	before = ret_fiber ? *ret_fiber : NULL;
 	if (ret_fiber)
 		*ret_fiber = fiber_handle(f); /* before it runs: it may look for itself there */
-	hive__hold(hive);
-	r = launch(f);
+	r = hive__guest_begin(hive);
+	began = r == 0;
+	if (r == 0)
+		r = launch(f);
 	if (r == 0)
 		return 0;
 	if (ret_fiber)
@@ -311,7 +314,8 @@ int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const str
 	hive__locals_drop(hive__guest_memory(hive), f->locals);
 	store_relaxed(&f->began, 2u); /* it never was one: dumps pass it by */
 	hive__stack_put(all->stacks, cache, stack);
-	hive__unhold(hive);
+	if (began)
+		hive__unhold(hive);
 	return r;
 }
 
