@@ -76,7 +76,7 @@ static void body(void *arg)
 {
 	struct hive_fiber *f = (struct hive_fiber *)arg;
 
-	f->result = f->fn(f->arg);
+	f->result = load_relaxed(&f->fn)(f->arg);
 	f->request = REQUEST_END;
 	context_leave(&f->context, f->loop);
 }
@@ -257,12 +257,10 @@ static void fill(struct hive_fiber *f, struct fibers *all, hive_fiber_fn *fn, vo
 	store_relaxed(&f->began, 0u);
 	f->all = all;
 	f->hive = all->hive;
-	f->fn = fn;
+	store_relaxed(&f->fn, fn);
 	f->arg = arg;
 	f->pinned = o ? o->worker : HIVE_WORKER_NONE;
-	f->name[0] = 0;
-	if (o && o->name)
-		strncat(f->name, o->name, sizeof f->name - 1);
+	fiber_name_write(f, o ? o->name : NULL);
 }
 
 static int launch(struct hive_fiber *f)
@@ -343,14 +341,16 @@ int hive_fiber_name(struct hive_fiber *fiber, char *ret_name, size_t bytes)
 {
 	struct hive_fiber *f = hive__fiber_here();
 	int r = fiber ? fiber_find(fiber, &f) : 0;
+	char name[32] = "";
 
 	if (r == 0 && f && f != hive__fiber_here() && load_relaxed(&f->fate) & FATE_RELEASED)
 		r = -ESRCH; /* joined or detached; one's own name one may always ask for */
 	if (r < 0 || !ret_name || bytes == 0)
 		return r < 0 ? r : -EINVAL;
-	ret_name[0] = 0;
 	if (f)
-		strncat(ret_name, f->name, bytes - 1);
+		fiber_name_read(f, name);
+	ret_name[0] = 0;
+	strncat(ret_name, name, bytes - 1);
 	return 0;
 }
 
