@@ -35,13 +35,13 @@ bool hive__fiber_is_cancelled(struct hive_fiber *f)
 }
 
 /* As above, in one order with who cancels: CELL-2 comes before it, and a canceller looks at the cell after he has written.   */
-static bool is_cancelled_seq(struct hive_fiber *f)
+static bool is_cancelled_seq(struct hive_fiber *f, struct hive *hive)
 {
 	struct hive_fiber *root = load_relaxed(&f->root);
 
 	return load_seq(&f->cancelled) ||                   /* FIBER-1 (pairs with FIBER-2) */
 	       (root && load_seq(&root->tree_cancelled)) || /* FIBER-3 (pairs with FIBER-4) */
-	       hive__guest_must_end_seq(f->hive);
+	       hive__guest_must_end_seq(hive);
 }
 
 void hive__fiber_resume(struct hive_fiber *f)
@@ -86,10 +86,11 @@ static void body(void *arg)
 static bool goes_on_instead_of_parking(struct hive_fiber *f)
 {
 	uint64_t turn = load_relaxed(&f->waiter.cell.word) >> CELL_TURN_SHIFT;
+	struct hive *hive = f->hive;
 
 	if (!cell_park(&f->waiter.cell))
 		return true;
-	return is_cancelled_seq(f) && cell_claim(&f->waiter.cell, turn, CELL_CANCELLED) == CELL_OURS_PARKED;
+	return is_cancelled_seq(f, hive) && cell_claim(&f->waiter.cell, turn, CELL_CANCELLED) == CELL_OURS_PARKED;
 }
 
 static void end(struct hive_fiber *f)
