@@ -47,22 +47,26 @@ static const char *doing(struct hive_fiber *f, uint32_t began)
 	return phase < sizeof words / sizeof *words ? words[phase] : "?";
 }
 
+/* A word of a stack whose owner may be running by now; it may be any word, so nothing depends on it but what is said. */
+static __attribute__((no_sanitize("thread", "address"))) uintptr_t peek(uintptr_t at)
+{
+	return *(const volatile uintptr_t *)at;
+}
+
 /* Follows the frame pointers, as far as they stay on the stack and go up: code that was built without them ends the walk early.
  * A debugger sees more (tools/gdb).                                                                                        */
-static void say_frames(struct speech *s, struct hive_fiber *f)
+static void say_frames(struct speech *s, struct hive_fiber *f, struct stack stack)
 {
-	uintptr_t low = (uintptr_t)f->stack.low, high = low + f->stack.bytes - STACK_TOP;
-	uintptr_t frame = (uintptr_t)f->context.sp + SAVED_FRAME;
+	uintptr_t low = (uintptr_t)stack.low, high = low + stack.bytes - STACK_TOP;
+	uintptr_t frame = peek((uintptr_t)&f->context.sp) + SAVED_FRAME;
 
 	if (SAVED_FRAME == 0)
 		return;
 	s->say(s->to, "\n    at");
 	for (int i = 0;
 	     i < FRAMES_MAX && frame >= low && frame <= high - 2 * sizeof(void *) && frame % sizeof(void *) == 0; i++) {
-		uintptr_t next, return_to;
+		uintptr_t next = peek(frame), return_to = peek(frame + sizeof next);
 
-		memcpy(&next, (const void *)frame, sizeof next);
-		memcpy(&return_to, (const void *)(frame + sizeof next), sizeof return_to);
 		if (return_to == 0)
 			break;
 		say_number(s, " 0x", return_to, 16);
@@ -78,23 +82,25 @@ static void visit(void *arg, struct stack stack)
 	struct hive_fiber *f = fiber_of_stack(stack);
 	uint32_t began = load_relaxed(&f->began), generation = load_relaxed(&f->generation);
 	const char *why = load_relaxed(&f->waiter.why);
+	char name[32];
 
 	if (generation == 0 || began == 2)
 		return;
 	if (s->fibers++ == 0)
 		s->say(s->to, "fibers:\n");
 	say_number(s, "  0x", (uintptr_t)f, 16);
-	s->say(s->to, f->name[0] ? " " : "");
-	s->say(s->to, f->name);
+	fiber_name_read(f, name);
+	s->say(s->to, name[0] ? " " : "");
+	s->say(s->to, name);
 	s->say(s->to, ": ");
 	s->say(s->to, doing(f, began));
 	s->say(s->to, why ? ": " : "");
 	s->say(s->to, why ? why : "");
-	say_number(s, ", fn 0x", (uintptr_t)f->fn, 16);
-	say_number(s, ", stack ", hive__stack_used(f->stack), 10);
-	say_number(s, " of ", f->stack.bytes, 10);
+	say_number(s, ", fn 0x", (uintptr_t)load_relaxed(&f->fn), 16);
+	say_number(s, ", stack ", hive__stack_used(stack), 10);
+	say_number(s, " of ", stack.bytes, 10);
 	if (cell_phase_of(load_relaxed(&f->waiter.cell.word)) == CELL_PARKED)
-		say_frames(s, f);
+		say_frames(s, f, stack);
 	s->say(s->to, "\n");
 }
 

@@ -35,13 +35,13 @@ bool hive__fiber_is_cancelled(struct hive_fiber *f)
 }
 
 /* As above, in one order with who cancels: CELL-2 comes before it, and a canceller looks at the cell after he has written.   */
-static bool is_cancelled_seq(struct hive_fiber *f)
+static bool is_cancelled_seq(struct hive_fiber *f, struct hive *hive)
 {
 	struct hive_fiber *root = load_relaxed(&f->root);
 
 	return load_seq(&f->cancelled) ||                   /* FIBER-1 (pairs with FIBER-2) */
 	       (root && load_seq(&root->tree_cancelled)) || /* FIBER-3 (pairs with FIBER-4) */
-	       hive__guest_must_end_seq(f->hive);
+	       hive__guest_must_end_seq(hive);
 }
 
 void hive__fiber_resume(struct hive_fiber *f)
@@ -76,7 +76,7 @@ static void body(void *arg)
 {
 	struct hive_fiber *f = (struct hive_fiber *)arg;
 
-	f->result = f->fn(f->arg);
+	f->result = load_relaxed(&f->fn)(f->arg);
 	f->request = REQUEST_END;
 	context_leave(&f->context, f->loop);
 }
@@ -86,10 +86,11 @@ static void body(void *arg)
 static bool goes_on_instead_of_parking(struct hive_fiber *f)
 {
 	uint64_t turn = load_relaxed(&f->waiter.cell.word) >> CELL_TURN_SHIFT;
+	struct hive *hive = f->hive;
 
 	if (!cell_park(&f->waiter.cell))
 		return true;
-	return is_cancelled_seq(f) && cell_claim(&f->waiter.cell, turn, CELL_CANCELLED) == CELL_OURS_PARKED;
+	return is_cancelled_seq(f, hive) && cell_claim(&f->waiter.cell, turn, CELL_CANCELLED) == CELL_OURS_PARKED;
 }
 
 static void end(struct hive_fiber *f)
@@ -249,12 +250,10 @@ static void fill(struct hive_fiber *f, struct fibers *all, hive_fiber_fn *fn, vo
 	store_relaxed(&f->began, 0u);
 	f->all = all;
 	f->hive = all->hive;
-	f->fn = fn;
+	store_relaxed(&f->fn, fn);
 	f->arg = arg;
 	f->pinned = o ? o->worker : HIVE_WORKER_NONE;
-	f->name[0] = 0;
-	if (o && o->name)
-		strncat(f->name, o->name, sizeof f->name - 1);
+	fiber_name_write(f, o ? o->name : NULL);
 }
 
 static int launch(struct hive_fiber *f)
@@ -273,6 +272,7 @@ int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const str
 	struct fibers *all;
 	struct stack stack;
 	size_t bytes = options && options->stack_bytes ? options->stack_bytes : 0;
+	bool began;
 	int r = check(hive, fn, options);
 
 	all = r == 0 ? hive__fibers(hive) : NULL;
@@ -293,8 +293,10 @@ int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const str
 	before = ret_fiber ? *ret_fiber : NULL;
 	if (ret_fiber)
 		*ret_fiber = fiber_handle(f); /* before it runs: it may look for itself there */
-	hive__hold(hive);
-	r = launch(f);
+	r = hive__guest_begin(hive);
+	began = r == 0;
+	if (r == 0)
+		r = launch(f);
 	if (r == 0)
 		return 0;
 	if (ret_fiber)
@@ -303,7 +305,8 @@ int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const str
 	hive__locals_drop(hive__guest_memory(hive), f->locals);
 	store_relaxed(&f->began, 2u); /* it never was one: dumps pass it by */
 	hive__stack_put(all->stacks, cache, stack);
-	hive__unhold(hive);
+	if (began)
+		hive__unhold(hive);
 	return r;
 }
 
@@ -331,14 +334,16 @@ int hive_fiber_name(struct hive_fiber *fiber, char *ret_name, size_t bytes)
 {
 	struct hive_fiber *f = hive__fiber_here();
 	int r = fiber ? fiber_find(fiber, &f) : 0;
+	char name[32] = "";
 
 	if (r == 0 && f && f != hive__fiber_here() && load_relaxed(&f->fate) & FATE_RELEASED)
 		r = -ESRCH; /* joined or detached; one's own name one may always ask for */
 	if (r < 0 || !ret_name || bytes == 0)
 		return r < 0 ? r : -EINVAL;
-	ret_name[0] = 0;
 	if (f)
-		strncat(ret_name, f->name, bytes - 1);
+		fiber_name_read(f, name);
+	ret_name[0] = 0;
+	strncat(ret_name, name, bytes - 1);
 	return 0;
 }
 

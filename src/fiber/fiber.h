@@ -8,6 +8,8 @@
  * Who may touch a field:
  *   I  constant from spawn on        O  whoever runs it: the fiber, or the loop that has just left it
  *   S  owner stores, anyone loads    A  any thread, atomic        L  under the lock named                           */
+#include <string.h>
+
 #include <rophive/fiber.h>
 
 #include "base/lock.h"
@@ -47,7 +49,7 @@ struct hive_fiber {
 	struct context *loop;        /* O  who ran it */
 	struct fibers *all;          /* I */
 	struct hive *hive;           /* I */
-	hive_fiber_fn *fn;           /* I */
+	ATOMIC(hive_fiber_fn *) fn;  /* S  of the spawner */
 	void *arg;                   /* I */
 	int result;                  /* O; anyone once ENDED was seen */
 	uint32_t pinned;             /* I  worker, or HIVE_WORKER_NONE */
@@ -67,7 +69,10 @@ struct hive_fiber {
 
 	uint64_t alarm_turn;         /* O */
 	ATOMIC(uint32_t) alarm_rung; /* A */
-	char name[32];               /* I */
+	union {                      /* S  of the spawner; dumps read it whoever that is by now */
+		char name[32];
+		ATOMIC(uint64_t) name_words[4];
+	};
 };
 
 _Static_assert(sizeof(struct hive_fiber) <= STACK_TOP, "a fiber lies in the top of its stack");
@@ -109,6 +114,26 @@ static inline struct hive_fiber *fiber_of_stack(struct stack stack)
 
 #define fiber_of_guest(g) ((struct hive_fiber *)(void *)(g))
 #define fiber_of_waiter(w) ((struct hive_fiber *)(void *)((char *)(w)-offsetof(struct hive_fiber, waiter)))
+
+static inline void fiber_name_write(struct hive_fiber *f, const char *name)
+{
+	uint64_t words[4] = { 0 };
+
+	if (name)
+		strncat((char *)words, name, sizeof words - 1);
+	for (int i = 0; i < 4; i++)
+		store_relaxed(&f->name_words[i], words[i]);
+}
+
+/* Maybe half of an old one and half of a new one, but a name of at most 31 bytes. */
+static inline void fiber_name_read(struct hive_fiber *f, char ret_name[32])
+{
+	for (int i = 0; i < 4; i++) {
+		uint64_t word = load_relaxed(&f->name_words[i]);
+
+		memcpy(ret_name + i * 8, &word, sizeof word);
+	}
+}
 
 /* Handles: the generation stands in bits that no address of a process uses. */
 #if UINTPTR_MAX > UINT32_MAX

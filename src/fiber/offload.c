@@ -29,7 +29,9 @@ static bool move(struct offload *o, uint32_t to)
 {
 	uint32_t queued = OFFLOAD_QUEUED;
 
-	return cas_relaxed(&o->state, &queued, to); /* the queue and the lock carry what was written */
+	/* OFFLOAD-1 (pairs with OFFLOAD-1): who finds it abandoned frees what the other one has just let go of. The rest of what is
+	 * written is carried by the queue and the lock.                                                                        */
+	return cas_acq_rel(&o->state, &queued, to);
 }
 
 static void finish(struct offload *o)

@@ -69,6 +69,20 @@ void hive__hold(struct hive *hive)
 	w->spare_holds--;
 }
 
+int hive__guest_begin(struct hive *hive)
+{
+	struct worker *w = hive__current_in(hive);
+
+	if (w && w->kind == HIVE_WORKER_IO) { /* which does not leave meanwhile */
+		hive__hold(hive);
+		return 0;
+	}
+	if (holds_begin_open(&hive->holds, &hive->state, 1u))
+		return 0;
+	hive__let_end(hive, 1);
+	return hive__refuse(hive, 1);
+}
+
 void hive__unhold(struct hive *hive)
 {
 	struct worker *w = hive__current_in(hive);

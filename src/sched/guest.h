@@ -58,6 +58,8 @@ bool hive__guest_must_end_seq(struct hive *hive);
 
 /* Any thread. Not when the hive may have ended: who begins something asked the door first, or holds already. */
 void hive__hold(struct hive *hive);
+/* Any thread. Holds for what is about to begin: 0, or -ESHUTDOWN, and then it does not. */
+int hive__guest_begin(struct hive *hive);
 void hive__unhold(struct hive *hive);
 
 /* Any thread; the caller holds. */
