@@ -9,7 +9,6 @@
 
 #include "model.h"
 #define PASSED_LIMIT 1
-#define CHANNEL_LOOKS 0
 #define CHECK(x) RL_ASSERT(x)
 /* Copies of items are plain memory, which the checker does not watch. A scenario may have it watch this in their place. */
 static rl::var<int> *model_copies;
