@@ -29,6 +29,8 @@ const struct bench_scenario bench_scenarios[] = {
 	  bench_mixed_ui },
 	{ "idle", "T IO and T compute workers with nothing to do: CPU time and context switches", "cpu_percent", 2, 0,
 	  0, 5, bench_idle },
+	{ "switch", "from one stack to another and back, alone; a stack from the cache and back", "switch_ns", 1, 0,
+	  10000000, 0, bench_switch },
 };
 
 const size_t bench_scenario_count = sizeof bench_scenarios / sizeof *bench_scenarios;

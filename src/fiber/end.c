@@ -17,18 +17,21 @@ static void wake_all(struct wait_list *list)
 		wait_wake(node->wait);
 }
 
-/* The handle is gone, and with the last of the two the stack. */
-void hive__fiber_release(struct hive_fiber *f)
+/* The handle is gone, and with the last of the two the stack. False: it was gone before. */
+bool hive__fiber_release(struct hive_fiber *f)
 {
-	/* FATE-1 (pairs with FATE-2 and FATE-3) */
-	if (or_acq_rel(&f->fate, (uint32_t)FATE_RELEASED) & FATE_DONE)
+	uint32_t fate = fate_release(&f->fate);
+
+	if (fate & FATE_RELEASED)
+		return false;
+	if (fate & FATE_DONE)
 		hive__fiber_free(f);
+	return true;
 }
 
 static void done(struct hive_fiber *f)
 {
-	/* FATE-2 (pairs with FATE-1 and FATE-4) */
-	if (or_acq_rel(&f->fate, (uint32_t)FATE_DONE) & FATE_RELEASED)
+	if (fate_done(&f->fate))
 		hive__fiber_free(f);
 }
 
@@ -44,8 +47,7 @@ static void tell(struct tracker *tracker, int result)
 /* Itself and all beneath it have ended; that may complete its parent, and so on. */
 static void complete(struct hive_fiber *f)
 {
-	/* TREE-1 (pairs with TREE-1): the last one sees what all the others did */
-	while (f && sub_acq_rel(&f->pending, 1u) == 1) {
+	while (f && tree_is_last(&f->pending)) {
 		struct hive_fiber *parent = f->parent;
 		struct tracker *tracker = f->tracker;
 		int result = f->result;
@@ -60,19 +62,15 @@ static void complete(struct hive_fiber *f)
 /* On the loop that it has left, or, when it never began, anywhere. */
 void hive__fiber_ended(struct hive_fiber *f)
 {
-	bool is_tracked = load_relaxed(&f->root) != NULL;
-	uint32_t fate = load_relaxed(&f->fate), last = FATE_ENDED | (is_tracked ? 0u : (uint32_t)FATE_DONE);
+	bool is_tracked = load_relaxed(&f->root) != NULL, is_free;
 
-	while (!(fate & FATE_WAITERS))
-		if (cas_acq_rel(&f->fate, &fate, fate | last)) { /* FATE-3 (pairs with FATE-1 and FATE-4) */
-			if (is_tracked)
-				complete(f);
-			else if (fate & FATE_RELEASED)
-				hive__fiber_free(f);
-			return;
-		}
+	if (!is_tracked && fate_end_alone(&f->fate, &is_free)) {
+		if (is_free)
+			hive__fiber_free(f);
+		return;
+	}
 	lock_acquire(&f->lock);
-	or_acq_rel(&f->fate, (uint32_t)FATE_ENDED); /* FATE-3 (pairs with FATE-1 and FATE-4) */
+	fate_end(&f->fate);
 	wake_all(&f->waits);
 	lock_release(&f->lock);
 	if (is_tracked)
@@ -81,53 +79,58 @@ void hive__fiber_ended(struct hive_fiber *f)
 		done(f);
 }
 
-static bool has_ended(struct hive_fiber *f)
+/* Into its list, with these bits in its fate. What that was before: FATE_ENDED means not in the list. */
+static uint32_t enlist(struct hive_fiber *f, struct wait_node *node, struct wait wait, uint32_t bits)
 {
-	return load_acquire(&f->fate) & FATE_ENDED; /* FATE-4 (pairs with FATE-2 and FATE-3) */
-}
-
-/* False: it has ended. */
-static bool enlist(struct hive_fiber *f, struct wait_node *node, struct wait wait)
-{
-	bool ended;
+	uint32_t fate;
 
 	lock_acquire(&f->lock);
-	ended = or_acq_rel(&f->fate, (uint32_t)FATE_WAITERS) & FATE_ENDED; /* FATE-4 (pairs with FATE-3) */
+	fate = fate_enlist(&f->fate, bits);
 	node->link = NULL;
-	if (!ended)
+	if (!(fate & (FATE_ENDED | (bits & FATE_JOINING))))
 		node_add(&f->waits, node, wait);
 	lock_release(&f->lock);
-	return !ended;
+	return fate;
 }
 
-static void strike_off(struct hive_fiber *f, struct wait_node *node)
+/* False: its end has done so. */
+static bool strike_off(struct hive_fiber *f, struct wait_node *node, uint32_t bits)
 {
+	bool was_there;
+
 	lock_acquire(&f->lock);
+	was_there = node->link != NULL;
 	node_remove(&f->waits, node);
+	if (bits)
+		and_relaxed(&f->fate, ~bits);
 	lock_release(&f->lock);
+	return was_there;
 }
 
-static int wait_for_end(struct hive_fiber *f, int64_t deadline_ns)
+/* `bits` FATE_JOINING: for who joins; it stays unless the wait fails. -EALREADY: somebody else does. */
+static int wait_for_end(struct hive_fiber *f, int64_t deadline_ns, uint32_t bits)
 {
 	struct wait_node node;
 	struct wait wait;
+	uint32_t fate;
 	int r;
 
-	if (has_ended(f))
+	if (fate_has_ended(&f->fate))
 		return 0;
 	if (deadline_ns == HIVE_NOWAIT)
 		return -ETIMEDOUT;
 	r = wait_begin(&wait, "join");
 	if (r < 0)
 		return r;
-	if (!enlist(f, &node, wait)) {
+	fate = enlist(f, &node, wait, bits);
+	if (fate & (FATE_ENDED | bits)) {
 		wait_give_up(wait);
-		return 0;
+		return fate & bits ? -EALREADY : 0;
 	}
 	r = wait_end(wait, deadline_ns);
 	if (r < 0)
-		strike_off(f, &node);
-	return r < 0 && has_ended(f) ? 0 : r;
+		strike_off(f, &node, bits);
+	return r < 0 && fate_has_ended(&f->fate) ? 0 : r;
 }
 
 static int find_other(struct hive_fiber *handle, struct hive_fiber **ret_fiber)
@@ -144,20 +147,18 @@ static int find_other(struct hive_fiber *handle, struct hive_fiber **ret_fiber)
 int hive_fiber_join(struct hive_fiber *fiber, int64_t deadline_ns, int *ret_result)
 {
 	struct hive_fiber *f;
-	int r = find_other(fiber, &f);
+	int r = find_other(fiber, &f), result;
 
 	if (r < 0)
 		return r;
-	if (or_acquire(&f->fate, (uint32_t)FATE_JOINING) & FATE_JOINING) /* FATE-4 (pairs with FATE-3) */
-		return -EALREADY;
-	r = wait_for_end(f, deadline_ns);
-	if (r < 0) {
-		and_relaxed(&f->fate, ~(uint32_t)FATE_JOINING);
+	r = wait_for_end(f, deadline_ns, FATE_JOINING);
+	if (r < 0)
 		return r;
-	}
+	result = f->result;
+	if (!hive__fiber_release(f))
+		return -ESRCH;
 	if (ret_result)
-		*ret_result = f->result;
-	hive__fiber_release(f);
+		*ret_result = result;
 	return 0;
 }
 
@@ -172,8 +173,7 @@ int hive_fiber_detach(struct hive_fiber *fiber)
 		return -ESRCH;
 	if (load_relaxed(&f->fate) & FATE_JOINING)
 		return -EALREADY;
-	hive__fiber_release(f);
-	return 0;
+	return hive__fiber_release(f) ? 0 : -ESRCH;
 }
 
 int hive_wait_all(struct hive_fiber *const *fibers, size_t count, int64_t deadline_ns)
@@ -186,7 +186,7 @@ int hive_wait_all(struct hive_fiber *const *fibers, size_t count, int64_t deadli
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		r = fiber_find(fibers[i], &f);
 		if (r == 0)
-			r = wait_for_end(f, deadline_ns);
+			r = wait_for_end(f, deadline_ns, 0);
 	}
 	return r;
 }
@@ -196,15 +196,17 @@ static bool find_ended(struct hive_fiber *const *fibers, size_t count, size_t *r
 	struct hive_fiber *f;
 
 	for (size_t i = 0; i < count; i++)
-		if (fiber_find(fibers[i], &f) == 0 && has_ended(f)) {
+		if (fiber_find(fibers[i], &f) == 0 && fate_has_ended(&f->fate)) {
 			*ret_index = i;
 			return true;
 		}
 	return false;
 }
 
-/* One wait, in the list of each of them. */
-static int wait_for_one(struct hive_fiber *const *fibers, size_t count, int64_t deadline_ns, struct wait_node *nodes)
+/* One wait, in the list of each of them. Who has ended is told by the lists: a handle may be gone by the time we look, joined by
+ * somebody else.                                                                                                          */
+static int wait_for_one(struct hive_fiber *const *fibers, size_t count, int64_t deadline_ns, struct wait_node *nodes,
+                        size_t *ret_index)
 {
 	struct hive_fiber *f = NULL;
 	size_t enlisted = 0;
@@ -213,15 +215,20 @@ static int wait_for_one(struct hive_fiber *const *fibers, size_t count, int64_t 
 
 	if (r < 0)
 		return r;
-	while (enlisted < count && fiber_find(fibers[enlisted], &f) == 0 && enlist(f, &nodes[enlisted], wait))
+	while (enlisted < count && (r = fiber_find(fibers[enlisted], &f)) == 0 &&
+	       !(enlist(f, &nodes[enlisted], wait, 0) & FATE_ENDED))
 		enlisted++;
-	if (enlisted < count)
-		wait_give_up(wait);
-	else
+	if (enlisted == count)
 		r = wait_end(wait, deadline_ns);
-	for (size_t i = 0; i < enlisted; i++)
-		if (fiber_find(fibers[i], &f) == 0)
-			strike_off(f, &nodes[i]);
+	else
+		wait_give_up(wait);
+	if (enlisted < count && r == 0)
+		*ret_index = enlisted;
+	for (size_t i = enlisted; i-- > 0;)
+		if (fiber_find(fibers[i], &f) < 0 || !strike_off(f, &nodes[i], 0)) {
+			*ret_index = i;
+			r = 0;
+		}
 	return r;
 }
 
@@ -244,10 +251,10 @@ int hive_wait_any(struct hive_fiber *const *fibers, size_t count, int64_t deadli
 		                : (struct wait_node *)hive__memory_new(&memory, count * sizeof *nodes);
 	if (!nodes)
 		return -ENOMEM;
-	r = wait_for_one(fibers, count, deadline_ns, nodes);
+	r = wait_for_one(fibers, count, deadline_ns, nodes, ret_index);
 	if (nodes != few)
 		hive__memory_free(&memory, nodes);
-	return find_ended(fibers, count, ret_index) ? 0 : r;
+	return r;
 }
 
 /* 0: done. Its memory is the caller's stack: he sees `done` under the lock alone, so the teller has let go of it. */

@@ -242,6 +242,11 @@ static int attach(struct world *w)
 	return hive_attach(w->hive, &o, NULL);
 }
 
+static int attach_wheel(struct world *w)
+{
+	return hive_attach(w->hive, &(struct hive_worker_options){ .timers = HIVE_TIMERS_WHEEL }, NULL);
+}
+
 static int attach_compute(struct world *w)
 {
 	return hive_attach(w->hive, &(struct hive_worker_options){ .kind = HIVE_WORKER_COMPUTE }, NULL);

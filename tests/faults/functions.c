@@ -40,6 +40,8 @@ static const struct row rows[] = {
 	{ "hive_attach", RUNNING, FAILS, attach, NULL },
 	{ "hive_attach", INSIDE, FAILS, attach, NULL },
 	{ "hive_attach", RUNNING, FAILS, attach_compute, NULL },
+	{ "hive_attach", CREATED, FAILS, attach_wheel, NULL },
+	{ "hive_attach", RUNNING, FAILS, attach_wheel, NULL },
 	{ "hive_detach", RUNNING, SURVIVES, detach, load_second },
 	{ "hive_detach", CREATED, SURVIVES, detach, load_second },
 	{ "hive_post", CREATED, FAILS, to_pool, NULL },
