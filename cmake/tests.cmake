@@ -63,7 +63,7 @@ if(NOT ROPHIVE_SANITIZE MATCHES "thread" AND NOT ROPHIVE_LOCKED_QUEUES AND NOT R
 	add_executable(explore ${explorer} ${explored})
 	rophive_flags(explore)
 	target_include_directories(explore PRIVATE include src tests tests/explore)
-	target_compile_definitions(explore PRIVATE HIVE_EXPLORE=1 LOCK_SPINS=1 LANE_CAPACITY=4 POOL_LANES=4 POOL_PROBES=2 CHUNK_TASKS=4
+	target_compile_definitions(explore PRIVATE HIVE_EXPLORE=1 LOCK_SPINS=1 LATCH_SPINS=1 LANE_CAPACITY=4 POOL_LANES=4 POOL_PROBES=2 CHUNK_TASKS=4
 		LANE_START=0x7ffffffffffffffe DEQUE_START=0xfffffffffffffffe)
 	set_target_properties(explore PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 	rophive_test(explore.programs explore explore --seeds 500 --jobs 1)

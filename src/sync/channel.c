@@ -3,20 +3,13 @@
  * copy, one store. Where somebody waits, the item goes straight from or to its buffer: it need not come back for it.
  *
  * What is true under the latch: receivers wait only while there is no item, senders only while there is no room; so never both.
- * A waiter is claimed before its item is copied: one that was late leaves with its buffer untouched.
- *
- * Who finds it full or empty looks a few times more before it waits: on the other side somebody may be about to change that
- * without any wake. It comes back when there is work for a while, so that the two do not meet at every item.                   */
+ * A waiter is claimed before its item is copied: one that was late leaves with its buffer untouched. */
 #include <string.h>
 
 #include "base/memory.h"
 #include "channel.h"
 #include "inside.h"
 #include "wakes.h"
-
-#if !defined(CHANNEL_LOOKS)
-#define CHANNEL_LOOKS 8
-#endif
 
 static const struct memory memory = { hive__memory_system, NULL };
 
@@ -237,29 +230,13 @@ static inline int refuse(const struct hive_channel *channel, const void *item, s
 	return bytes == channel->bytes ? 0 : -EMSGSIZE;
 }
 
-/* A few looks before one waits. True: there is work for a while, or at least some. */
-static bool comes_soon(struct hive_channel *channel, bool sender)
-{
-	size_t count = load_relaxed(&channel->count), half = channel->capacity / 2;
-
-	for (uint32_t look = 0; look < CHANNEL_LOOKS && (sender ? count > half : count <= half); look++) {
-		hive__latch_stay_away(look);
-		count = load_relaxed(&channel->count);
-	}
-	return sender ? count < channel->capacity : count > 0;
-}
-
 static __attribute__((noinline)) int send_otherwise(struct hive_channel *channel, const void *item, int64_t deadline_ns)
 {
 	int r = try_send(channel, item);
 
 	if (r != -EAGAIN)
 		return r;
-	if (is_past(deadline_ns))
-		return -ETIMEDOUT;
-	if (comes_soon(channel, true))
-		r = try_send(channel, item);
-	return r == -EAGAIN ? send_slowly(channel, item, deadline_ns) : r;
+	return is_past(deadline_ns) ? -ETIMEDOUT : send_slowly(channel, item, deadline_ns);
 }
 
 static __attribute__((noinline)) int recv_otherwise(struct hive_channel *channel, void *ret_item, int64_t deadline_ns)
@@ -268,11 +245,7 @@ static __attribute__((noinline)) int recv_otherwise(struct hive_channel *channel
 
 	if (r != -EAGAIN)
 		return r;
-	if (is_past(deadline_ns))
-		return -ETIMEDOUT;
-	if (comes_soon(channel, false))
-		r = try_recv(channel, ret_item);
-	return r == -EAGAIN ? recv_slowly(channel, ret_item, deadline_ns) : r;
+	return is_past(deadline_ns) ? -ETIMEDOUT : recv_slowly(channel, ret_item, deadline_ns);
 }
 
 /* Nobody waits, it is not closed, there is room or an item: the few steps that an item costs. */

@@ -180,3 +180,28 @@ TEST(a_cancelled_fiber_waits_for_the_mutex_of_its_condition)
 	CHECK_OK(hive_fiber_join(fiber, HIVE_FOREVER, NULL));
 	finish();
 }
+
+/* Debug builds say so and stop; others let it pass: nobody can unlock that mutex any more. */
+static int keeps_it(void *arg)
+{
+	(void)arg;
+	return hive_mutex_lock(&mutex, HIVE_NOWAIT);
+}
+
+static int end_with_a_mutex(void)
+{
+	struct hive_fiber *fiber;
+	int r = -EINVAL;
+
+	init();
+	CHECK_OK(hive_spawn(crew_hive, keeps_it, NULL, NULL, &fiber));
+	CHECK_OK(hive_fiber_join(fiber, HIVE_FOREVER, &r));
+	hive_mutex_init(&mutex);
+	finish();
+	return r;
+}
+
+TEST(a_fiber_that_ends_with_a_mutex_is_told)
+{
+	CHECK_MISUSE(end_with_a_mutex(), 0);
+}
