@@ -7,6 +7,7 @@ if(TARGET hive)
 	install(TARGETS hive)
 	install(FILES docs/man/hive.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
+install(FILES tools/gdb/rophive.py DESTINATION ${CMAKE_INSTALL_DATADIR}/rophive/gdb)
 
 # find_package(rophive): rophive::rophive (shared) and rophive::static.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rophive)
