@@ -38,6 +38,9 @@ foreach(file ${tests})
 	elseif(folder STREQUAL "faults")
 		set_tests_properties(${name} PROPERTIES ENVIRONMENT ROPHIVE_SOURCE=${PROJECT_SOURCE_DIR})
 	endif()
+	if(name STREQUAL "fiber.backtrace") # dumps lead through the frames of a user who has them
+		target_compile_options(${name} PRIVATE -fno-omit-frame-pointer)
+	endif()
 	if(name STREQUAL "faults.functions") # tests/faults/wrap.h stands between the library and the system's memory
 		foreach(call malloc realloc free mmap munmap)
 			target_link_options(${name} PRIVATE -Wl,--wrap=${call})
