@@ -112,8 +112,10 @@ class Fiber:
         return symbol.group(1) if symbol else "0x%x" % int(self.at["fn"])
 
     def owns(self, address):
-        low = int(self.at["stack"]["low"])
-        return low <= address < low + int(self.at["stack"]["bytes"])
+        """The guard below the stack counts: who ran into it is there. Stack and guard make a power of two."""
+        size = int(self.at["stack"]["bytes"])
+        top = int(self.at["stack"]["low"]) + size
+        return top - (1 << (size - 1).bit_length()) <= address < top
 
 
 def fibers_of(library, hive):
@@ -180,6 +182,8 @@ def address_of(name):
 
 def saved_registers(fiber):
     """Of a fiber that does not run, as if a function had been called there; the unwind information does the rest."""
+    if fiber.worker is not None:
+        raise gdb.GdbError("hive: it runs, but no thread is on its stack; in a signal handler? See: thread apply all bt")
     sp = int(fiber.at["context"]["sp"])
     machine = gdb.selected_frame().architecture().name()
     resume = address_of("hive__context_resume")
