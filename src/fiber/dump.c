@@ -39,20 +39,27 @@ static void say_number(struct speech *s, const char *words, uint64_t number, uns
 	s->say(s->to, at);
 }
 
-/* A word that its owner may be changing: old, new, or of another time than its neighbour. Whoever looks at what hangs cannot ask. */
-static __attribute__((noinline, no_sanitize_thread, no_sanitize_address)) uintptr_t peek(const void *at)
+/* What its owner may be changing: old, new, or of another time than its neighbour. Whoever looks at what hangs cannot ask. */
+#define PEEK __attribute__((noinline, no_sanitize_thread, no_sanitize_address))
+
+static PEEK uintptr_t peek(const void *at)
 {
 	return *(const volatile uintptr_t *)at;
 }
 
+static PEEK char peek_char(const char *at)
+{
+	return *(const volatile char *)at;
+}
+
 static void say_name(struct speech *s, struct hive_fiber *f)
 {
-	uintptr_t words[sizeof f->name / sizeof(uintptr_t) + 1] = { 0 };
+	char name[sizeof f->name + 1] = "";
 
-	for (size_t i = 0; i < sizeof f->name / sizeof *words; i++)
-		words[i] = peek(f->name + i * sizeof *words);
-	s->say(s->to, words[0] ? " " : "");
-	s->say(s->to, (const char *)words);
+	for (size_t i = 0; i < sizeof f->name; i++)
+		name[i] = peek_char(f->name + i);
+	s->say(s->to, name[0] ? " " : "");
+	s->say(s->to, name);
 }
 
 static const char *doing(struct hive_fiber *f, uint32_t began)

@@ -16,9 +16,8 @@ struct thread_waiter {        /* of a thread that is no fiber's */
 /* Not inlined: a fiber's code must not keep the address (it never asks, but a compiler might ask early). */
 static __attribute__((noinline)) struct waiter *waiter_of_thread(void)
 {
-	static _Thread_local struct thread_waiter mine;
+	static _Thread_local struct thread_waiter mine = { .waiter = { .is_thread = true } };
 
-	mine.waiter.is_thread = true;
 	return &mine.waiter;
 }
 
@@ -27,14 +26,6 @@ void *wait_self(void)
 	struct hive_fiber *f = hive__fiber_here();
 
 	return f ? &f->waiter : waiter_of_thread();
-}
-
-int32_t wait_held(int32_t n)
-{
-	struct waiter *self = (struct waiter *)wait_self();
-
-	self->mutexes += (uint32_t)n;
-	return (int32_t)self->mutexes;
 }
 
 static int begin(struct wait *ret_wait, const char *why, bool shielded)
@@ -62,6 +53,13 @@ int wait_begin(struct wait *ret_wait, const char *why)
 int wait_begin_shielded(struct wait *ret_wait, const char *why)
 {
 	return begin(ret_wait, why, true);
+}
+
+void wait_held(int32_t n)
+{
+	struct waiter *self = (struct waiter *)wait_self();
+
+	self->mutexes += (uint32_t)n;
 }
 
 /* After the claim the owner may be gone, unless it is parked and waits for us, or is a thread, which waits for its token. */

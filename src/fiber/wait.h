@@ -44,8 +44,8 @@ void wait_deliver(struct wait wait);
 /* Any thread. Who runs here, as a waiter: the fiber, or a thread-local of the thread. Never NULL, and a multiple of 8. A fiber
  * stays the same wherever it goes on.                                                                                       */
 void *wait_self(void);
-/* Any thread. How many mutexes the caller holds, counted in debug builds (HIVE_DEBUG): n more, or fewer. Returns how many. */
-int32_t wait_held(int32_t n);
+/* Any thread. The caller holds so many mutexes more, or fewer. Counted for one who ends with a mutex held. */
+void wait_held(int32_t n);
 
 /* First come, first served. Under the lock of the object that it belongs to. */
 struct wait_node {

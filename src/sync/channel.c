@@ -26,7 +26,7 @@ int hive_channel_create(size_t item_bytes, size_t capacity, struct hive_channel 
 
 	if (!ret_channel || item_bytes == 0 || capacity > (SIZE_MAX - sizeof *channel) / item_bytes)
 		return -EINVAL;
-	channel = hive__memory_new(&memory, sizeof *channel + capacity * item_bytes);
+	channel = (struct hive_channel *)hive__memory_new(&memory, sizeof *channel + capacity * item_bytes);
 	if (!channel)
 		return -ENOMEM;
 	channel->capacity = capacity;

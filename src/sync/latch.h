@@ -26,8 +26,8 @@ static inline uint64_t latch_take(ATOMIC(uint64_t) *word)
 	uint64_t seen = load_relaxed(word);
 
 	for (uint32_t tries = 0;; tries++) {
-		if (!(seen & LATCH_TAKEN) &&
-		    cas_acquire(word, &seen, seen | LATCH_TAKEN)) /* LATCH-1 (pairs with LATCH-2) */
+		/* LATCH-1 (pairs with LATCH-2, MUTEX-2 and SEM-2) */
+		if (!(seen & LATCH_TAKEN) && cas_acquire(word, &seen, seen | LATCH_TAKEN))
 			return seen;
 		hive__latch_stay_away(tries);
 		seen = load_relaxed(word);
