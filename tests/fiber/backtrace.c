@@ -138,25 +138,67 @@ TEST(a_cancelled_fiber_is_told_of_as_such)
 }
 
 /* The addresses behind "at" in order; the walk passes through the library's own frames first. */
-TEST(a_dump_leads_through_the_library_to_the_functions_that_wait)
+static void check_addresses(const char *text)
 {
+	const char *at = strstr(text, "\n    at 0x");
 	uintptr_t before = 0, address = 0;
-	struct hive_fiber *fiber;
-	struct hive *hive = open_with(outer, "patient", &fiber);
-	const char *text = dump_with(hive, "patient: waits: semaphore"), *at = strstr(text, "\n    at 0x");
 	char *end = NULL;
 
 	if (!at) {
 		printf("skipped: this switch tells no addresses\n");
-	} else {
-		for (at += strlen("\n    at "); address != (uintptr_t)in_middle; at = end) {
-			before = address;
-			address = (uintptr_t)strtoull(at, &end, 16);
-			if (end == at)
-				test_fail(__FILE__, __LINE__, "%p is missing in: %s", in_middle, text);
-		}
-		CHECK(before > (uintptr_t)inner && before - (uintptr_t)inner < FUNCTION_BYTES_MAX);
-		CHECK_EQ((uintptr_t)strtoull(at, &end, 16), (uintptr_t)in_outer);
+		return;
 	}
+	for (at += strlen("\n    at "); address != (uintptr_t)in_middle; at = end) {
+		before = address;
+		address = (uintptr_t)strtoull(at, &end, 16);
+		if (end == at)
+			test_fail(__FILE__, __LINE__, "%p is missing in: %s", in_middle, text);
+	}
+	CHECK(before > (uintptr_t)inner && before - (uintptr_t)inner < FUNCTION_BYTES_MAX);
+	CHECK_EQ((uintptr_t)strtoull(at, &end, 16), (uintptr_t)in_outer);
+}
+
+TEST(a_dump_leads_through_the_library_to_the_functions_that_wait)
+{
+	struct hive_fiber *fiber;
+	struct hive *hive = open_with(outer, "patient", &fiber);
+	char *text = strdup(dump_with(hive, "patient: waits: semaphore"));
+
+	CHECK(text);
+	close_with(hive, fiber); /* only now we know what the fiber has written down */
+	check_addresses(text);
+	free(text);
+}
+
+static int child(void *arg)
+{
+	(void)arg;
+	return hive_yield();
+}
+
+/* Fibers come, wait and go on the same few stacks until there is an end. */
+static int busy(void *arg)
+{
+	struct hive_fiber_options options = { .name = "one of many, with a long name" };
+	struct hive_fiber *children[4];
+
+	(void)arg;
+	while (hive_semaphore_acquire(&nothing, 1, HIVE_NOWAIT) == -ETIMEDOUT) {
+		for (int i = 0; i < 4; i++)
+			CHECK_OK(hive_spawn(hive_current(), child, NULL, &options, &children[i]));
+		for (int i = 0; i < 4; i++)
+			CHECK_OK(hive_fiber_join(children[i], HIVE_FOREVER, NULL));
+	}
+	return 0;
+}
+
+TEST(dumps_disturb_nobody_while_fibers_come_and_go)
+{
+	struct hive_fiber *fiber;
+	struct hive *hive = open_with(busy, "busy", &fiber);
+
+	for (int i = 0; i < 50; i++)
+		check_says(dump_with(hive, " busy: "), "  in all ");
+	dump_with(hive, " one of many, with a long name: ");
 	close_with(hive, fiber);
 }
