@@ -5,7 +5,7 @@
 #include "support/real.h"
 #include "test.h"
 
-#define OWN_FRAME __attribute__((noinline, noclone))
+#define OWN_FRAME __attribute__((noinline))
 
 enum { TEXT_BYTES = 1 << 16, FUNCTION_BYTES_MAX = 1024 };
 
