@@ -23,7 +23,7 @@ function(rophive_test name label)
 endfunction()
 
 file(GLOB tests RELATIVE ${PROJECT_SOURCE_DIR}/tests CONFIGURE_DEPENDS tests/*/*.c)
-list(FILTER tests EXCLUDE REGEX "^(support|install|explore|fuzz)/")
+list(FILTER tests EXCLUDE REGEX "^(support|install|explore|fuzz|gdb)/")
 foreach(file ${tests})
 	cmake_path(GET file PARENT_PATH folder)
 	cmake_path(GET file STEM name)
@@ -37,6 +37,9 @@ foreach(file ${tests})
 		set_tests_properties(${name} PROPERTIES PROCESSORS 2) # they fill the machine by themselves
 	elseif(folder STREQUAL "faults")
 		set_tests_properties(${name} PROPERTIES ENVIRONMENT ROPHIVE_SOURCE=${PROJECT_SOURCE_DIR})
+	endif()
+	if(name STREQUAL "fiber.backtrace") # dumps lead through the frames of a user who has them
+		target_compile_options(${name} PRIVATE -fno-omit-frame-pointer)
 	endif()
 	if(name STREQUAL "faults.functions") # tests/faults/wrap.h stands between the library and the system's memory
 		foreach(call malloc realloc free mmap munmap)
@@ -80,6 +83,16 @@ foreach(file ${examples})
 	target_link_libraries(example.${name} PRIVATE rophive_static)
 	rophive_test(example.${name} example example.${name})
 endforeach()
+
+# What gdb sees of fibers: not with emulators or sanitizers, which it would see instead, nor without debug information.
+if(CMAKE_BUILD_TYPE MATCHES "^(Debug|RelWithDebInfo)$" AND NOT ROPHIVE_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
+	add_executable(gdb.sleepers tests/gdb/sleepers.c)
+	rophive_flags(gdb.sleepers)
+	target_compile_options(gdb.sleepers PRIVATE -g)
+	target_link_libraries(gdb.sleepers PRIVATE rophive_static)
+	set_target_properties(gdb.sleepers PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+	rophive_test(gdb.fibers gdb ${PROJECT_SOURCE_DIR}/tests/gdb/run $<TARGET_FILE:gdb.sleepers>)
+endif()
 
 rophive_test(check.selftest check ${PROJECT_SOURCE_DIR}/tools/check/selftest)
 if(ROPHIVE_INSTALL AND NOT ROPHIVE_SANITIZE)

@@ -97,7 +97,7 @@ def threads():
 
 
 def whitespace():
-    endings = (".c", ".h", ".py", ".md", ".1", ".S", ".map", ".sh", ".cmake", ".txt", ".in")
+    endings = (".c", ".h", ".py", ".md", ".1", ".3", ".S", ".map", ".sh", ".cmake", ".txt", ".in")
     paths = files(CODE + ("docs", "scripts", "cmake"), endings)
     paths += [p for p in sorted(os.listdir(".")) + list(SCRIPTS) if os.path.isfile(p)]
     for path in paths:
