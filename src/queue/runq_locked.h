@@ -72,7 +72,14 @@ static inline uint32_t runq_take_oldest(struct runq *q, struct hive_task *ret_ta
 
 static inline bool runq_pop(struct runq *q, struct hive_task *ret_task)
 {
-	return runq_take_oldest(q, ret_task, 1) == 1;
+	bool found;
+
+	lock_acquire(&q->lock);
+	found = q->tail != q->head;
+	if (found)
+		*ret_task = slot_read(&q->slots[q->head++ & (q->capacity - 1)]);
+	lock_release(&q->lock);
+	return found;
 }
 
 static inline uint32_t runq_steal_some(struct runq *q, struct hive_task *ret_tasks, uint32_t max)

@@ -138,7 +138,7 @@ struct runq_two_thieves_and_the_owner_share : runq_suite<runq_two_thieves_and_th
 		}
 	}
 };
-SCENARIO(runq_two_thieves_and_the_owner_share, 50000, 3);
+SCENARIO(runq_two_thieves_and_the_owner_share, 50000, 2);
 
 /* The second thief sees a head that the first one left, and must see the tail under which that claimed. */
 struct runq_second_thief_comes_after_the_first : runq_suite<runq_second_thief_comes_after_the_first, 3, 4, 4> {
@@ -192,7 +192,7 @@ struct runq_half_of_a_full_ring_goes_away : runq_suite<runq_half_of_a_full_ring_
 		push(4);
 	}
 };
-SCENARIO(runq_half_of_a_full_ring_goes_away, 50000, 4);
+SCENARIO(runq_half_of_a_full_ring_goes_away, 50000, 3);
 
 /* The owner takes all there is: a thief that sees this head must see a tail that is not behind it. */
 struct runq_all_of_the_ring_goes_away : runq_suite<runq_all_of_the_ring_goes_away, 2, 2, 2> {
@@ -254,7 +254,7 @@ struct runq_head_that_went_and_came_back : runq_suite<runq_head_that_went_and_ca
 		pop();
 	}
 };
-SCENARIO(runq_head_that_went_and_came_back, 100000, 4);
+SCENARIO(runq_head_that_went_and_came_back, 50000, 3);
 
 /* ---- the newest task ---- */
 

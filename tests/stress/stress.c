@@ -248,7 +248,7 @@ TEST(post_everything_to_workers_with_rings)
 		CHECK_OK(hive_attach(l.hive, &small, NULL));
 	}
 	start_posters(&l, threads);
-	pass_time(test_stress_ns());
+	pass_time(test_stress_ns() / 2);
 	finish(&l, threads, HIVE_DRAIN);
 }
 

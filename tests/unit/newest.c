@@ -44,7 +44,7 @@ static void put_and_take(int index, void *arg)
 
 	for (uint32_t i = 0; index == 0 && i < race->tally.count; i++) {
 		newest_put(&newest, task_of(i));
-		if (i % 4 == 0)
+		if (i % 32 == 0)
 			sched_yield();
 		if (newest_take(&newest, &task))
 			tally_mark(&race->tally, number_of(task));
@@ -66,7 +66,7 @@ TEST(owner_and_thieves_take_each_task_once)
 	struct race race = { 0 };
 
 	newest_init(&newest, UINT64_MAX - 999);
-	tally_init(&race.tally, (uint32_t)rounds(100000));
+	tally_init(&race.tally, (uint32_t)rounds(50000));
 	crew_run(3, put_and_take, &race);
 	tally_end(&race.tally);
 }

@@ -37,7 +37,7 @@ static int64_t popped(void)
 /* The task that is to run now; the others are in the thief's ring. */
 static int64_t robbed(void)
 {
-	struct hive_task task;
+	struct hive_task task = { 0 };
 
 	return runq_steal(&ring, &thief_ring, &task) > 0 ? (int64_t)number_of(task) : -1;
 }
@@ -353,7 +353,7 @@ static struct slot many_slots[4][SLOTS];
 static void rob_until_over(struct race *race, int index)
 {
 	struct runq *mine = &thief_rings[index];
-	struct hive_task task;
+	struct hive_task task = { 0 };
 
 	while (!atomic_load(&race->over)) {
 		bool found = runq_steal(&ring, mine, &task) > 0;
