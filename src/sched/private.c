@@ -61,11 +61,13 @@ void hive__parcel_free(struct parcel *p)
 {
 	struct worker *home = p->home;
 	bool is_delayed = p->kind == PARCEL_TIMER;
-	struct slab *slab = is_delayed ? &home->delayed : &home->parcels;
-	struct spares *spares = is_delayed ? &home->spare_delayed : &home->spare_parcels;
+	struct spares *spares;
+	struct slab *slab;
 
-	if (p->kind == PARCEL_GUEST) /* part of its guest */
+	if (p->kind == PARCEL_GUEST) /* part of its guest, and nobody's */
 		return;
+	slab = is_delayed ? &home->delayed : &home->parcels;
+	spares = is_delayed ? &home->spare_delayed : &home->spare_parcels;
 	if (hive__current() != home) {
 		slab_put(slab, &p->item);
 		return;
