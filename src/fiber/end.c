@@ -118,7 +118,7 @@ static int wait_for_end(struct hive_fiber *f, int64_t deadline_ns, uint32_t bits
 	if (fate_has_ended(&f->fate))
 		return 0;
 	if (deadline_ns == HIVE_NOWAIT)
-		return -ETIMEDOUT;
+		return load_relaxed(&f->fate) & bits ? -EALREADY : -ETIMEDOUT;
 	r = wait_begin(&wait, "join");
 	if (r < 0)
 		return r;

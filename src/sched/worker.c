@@ -98,10 +98,10 @@ static void drain_inbox(struct worker *w)
 	hive__receive(w, inbox_take(&w->inbox));
 }
 
-/* Who has yielded has another turn in this beat if there are no local tasks that wait for theirs. */
+/* Who has yielded has another turn in this beat if there are no others that wait for theirs. */
 static bool has_private(struct worker *w)
 {
-	if (!w->mail.first && w->yielded.first && local_size(&w->local) == 0)
+	if (!w->mail.first && w->yielded.first && local_size(&w->local) == 0 && pool_looks_empty(&w->hive->pool))
 		hive__mail_take_back(w);
 	return w->mail.first;
 }

@@ -20,6 +20,7 @@ static int count(void *arg)
 
 static void open_world(int32_t io, int32_t compute)
 {
+	world.worker_count = 0; /* those of the world before are gone */
 	fake_create(&world, (struct hive_options){ .io_workers = io, .compute_workers = compute });
 	fake_start(&world);
 	fake_settle(&world);
