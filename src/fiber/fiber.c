@@ -58,12 +58,6 @@ void hive__fiber_cancel_wait(struct hive_fiber *f)
 		hive__fiber_resume(f);
 }
 
-void hive__fiber_leave(struct hive_fiber *f, enum fiber_request request)
-{
-	f->request = request;
-	context_switch(&f->context, f->loop);
-}
-
 void hive__fiber_free(struct hive_fiber *f)
 {
 	struct guest_place *place = hive__place();
@@ -104,24 +98,26 @@ static void end(struct hive_fiber *f)
 	hive__unhold(hive);
 }
 
-/* The task of a fiber: goes on with it until it parks, yields or ends. */
-static void run(struct guest *guest)
+static void run(struct guest *guest);
+
+static void begin(struct hive_fiber *f)
 {
-	struct hive_fiber *f = fiber_of_guest(guest);
-	struct guest_place *place = hive__place();
-	struct context loop;
+	f->guest.drop = NULL;
+	store_relaxed(&f->began, 1u);
+	context_make(&f->context, f->stack.low, f->stack.bytes - STACK_TOP, body, f);
+}
+
+/* Goes on with it until it parks, yields or ends. */
+static inline void run_one(struct hive_fiber *f, struct guest_place *place, struct context *loop)
+{
 	enum fiber_request request;
 
-	if (guest->drop) { /* the first time */
-		guest->drop = NULL;
-		store_relaxed(&f->began, 1u);
-		context_make(&f->context, f->stack.low, f->stack.bytes - STACK_TOP, body, f);
-	}
-	context_here(&loop);
+	if (f->guest.drop)
+		begin(f);
 	do {
 		place->now = f;
-		f->loop = &loop;
-		context_enter(&loop, &f->context);
+		f->loop = loop;
+		context_enter(loop, &f->context);
 		place->now = NULL;
 		request = f->request;
 	} while (request == REQUEST_PARK && goes_on_instead_of_parking(f));
@@ -130,6 +126,22 @@ static void run(struct guest *guest)
 	} else if (request == REQUEST_END) {
 		context_destroy(&f->context);
 		end(f);
+	}
+}
+
+/* The task of a fiber; and of those that come next. */
+static void run(struct guest *guest)
+{
+	struct guest_place *place = hive__place();
+	struct context loop;
+
+	context_here(&loop);
+	while (guest) {
+		if (guest->run == run)
+			run_one(fiber_of_guest(guest), place, &loop);
+		else
+			guest->run(guest);
+		guest = hive__guest_next();
 	}
 }
 
@@ -356,7 +368,7 @@ int hive_yield(void)
 			hive__thread_yield();
 		return 0;
 	}
-	hive__fiber_leave(f, REQUEST_YIELD); /* also when cancelled: who ignores that must not keep the worker */
+	fiber_leave(f, REQUEST_YIELD); /* also when cancelled: who ignores that must not keep the worker */
 	return hive__fiber_is_cancelled(f) ? -ECANCELED : 0;
 }
 

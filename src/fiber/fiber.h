@@ -87,8 +87,7 @@ struct fibers *hive__fibers(struct hive *hive); /* NULL: no memory */
 struct hive_fiber *hive__fiber_here(void);      /* who runs on this thread, or NULL */
 int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const struct hive_fiber_options *options,
                       struct tracker *tracker, struct hive_fiber **ret_fiber);
-void hive__fiber_leave(struct hive_fiber *f, enum fiber_request request); /* to the loop, and back */
-void hive__fiber_resume(struct hive_fiber *f);                            /* it was PARKED, and the caller claimed it */
+void hive__fiber_resume(struct hive_fiber *f); /* it was PARKED, and the caller claimed it */
 void hive__fiber_free(struct hive_fiber *f);
 bool hive__fiber_is_cancelled(struct hive_fiber *f);
 void hive__fiber_cancel_wait(struct hive_fiber *f);
@@ -110,6 +109,13 @@ void hive__waiter_ended(struct hive_fiber *f);
 static inline struct hive_fiber *fiber_of_stack(struct stack stack)
 {
 	return (struct hive_fiber *)(void *)((char *)stack.low + stack.bytes - STACK_TOP);
+}
+
+/* To the loop, and back. Inline, as each function between a switch and the fiber's own code is a return that is guessed wrong. */
+static inline void fiber_leave(struct hive_fiber *f, enum fiber_request request)
+{
+	f->request = request;
+	context_switch(&f->context, f->loop);
 }
 
 #define fiber_of_guest(g) ((struct hive_fiber *)(void *)(g))

@@ -172,7 +172,7 @@ static void ring(void *arg)
 	store_release(&f->alarm_rung, 1u); /* ALARM-1 (pairs with ALARM-2) */
 }
 
-static int end_fiber(struct hive_fiber *f, uint64_t turn, int64_t deadline_ns)
+static inline __attribute__((always_inline)) int end_fiber(struct hive_fiber *f, uint64_t turn, int64_t deadline_ns)
 {
 	uint64_t alarm = 0;
 	int r = 0;
@@ -186,7 +186,7 @@ static int end_fiber(struct hive_fiber *f, uint64_t turn, int64_t deadline_ns)
 		result_of(&f->waiter);
 		return r;
 	}
-	hive__fiber_leave(f, REQUEST_PARK);
+	fiber_leave(f, REQUEST_PARK);
 	if (alarm != 0 && !hive__alarm_stop(f->hive, alarm))
 		while (!load_acquire(&f->alarm_rung)) /* ALARM-2 (pairs with ALARM-1) */
 			hive__thread_yield();

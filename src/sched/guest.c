@@ -111,6 +111,21 @@ void hive__run_guest(void *arg)
 	guest->run(guest);
 }
 
+struct guest *hive__guest_next(void)
+{
+	struct worker *w = hive__current();
+	struct hive_task task;
+
+	while (hive__step_next(w, &task)) {
+		if (task.fn == hive__run_guest) {
+			bump(&w->stats.ran, 1);
+			return (struct guest *)task.arg;
+		}
+		hive__run_task(w, task);
+	}
+	return NULL;
+}
+
 static struct hive_task task_of(struct guest *guest)
 {
 	struct hive_task task = { hive__run_guest, guest };

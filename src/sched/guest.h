@@ -64,6 +64,9 @@ void hive__unhold(struct hive *hive);
 
 /* Any thread; the caller holds. */
 void hive__guest_ready(struct hive *hive, struct guest *guest);
+/* IO worker, where a guest has come to rest: the next one of the step under way, when it is a guest's turn; others are run on
+ * the way. NULL: the step is over. It counts as run.                                                                    */
+struct guest *hive__guest_next(void);
 /* IO worker. Behind everybody else; `stays`: on this worker. */
 void hive__guest_yield(struct guest *guest, bool stays);
 /* Any thread. Its first run, to be counted as a post: 0, -ENOMEM, -ESHUTDOWN. */

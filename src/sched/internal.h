@@ -125,6 +125,7 @@ struct worker {
 	uint32_t spare_holds;         /* O  counted in the hive's holds, and nobody's yet */
 	bool told_guests;             /* O  that nothing may wait any more */
 	struct guest_place place;     /* O */
+	struct step *step;            /* O  under way, whose tasks may follow each other: worker.c */
 	struct worker_counters stats; /* S */
 	ATOMIC(hive_fn *) last_task;  /* S  that it began */
 	ATOMIC(uint32_t) seeks;       /* S  `searching`, for thieves that look for the busiest */
@@ -256,6 +257,7 @@ bool hive__beat(struct worker *w);
 /* The beat of a worker whose host calls it: the same, but the wait is the host's. */
 bool hive__beat_stepped(struct worker *w, int64_t *ret_wait_ns);
 void hive__run_task(struct worker *w, struct hive_task task);
+bool hive__step_next(struct worker *w, struct hive_task *ret_task);
 void hive__call_hook(struct worker *w, hive_fn *hook);
 
 /* private.c: parcels and the private queue */

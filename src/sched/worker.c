@@ -5,15 +5,18 @@
 /* A step goes on until its budget is used up, its slice is over, or there is nothing left. The clock is read after the
  * first task, and then after each one while they take long, after every few while they are short: reading it costs as
  * much as a short task.                                                                                              */
+typedef bool step_source(struct worker *w, struct hive_task *ret_task);
+
 struct step {
 	uint32_t done, budget, next_look;
 	int64_t began_ns, slice_ns;
+	step_source *next; /* where its tasks come from */
 };
 
-static struct step step_begin(struct worker *w, int32_t budget)
+static struct step step_begin(struct worker *w, int32_t budget, step_source *next)
 {
 	/* A single task has no need of the time. */
-	struct step s = { 0, (uint32_t)budget, 1, budget > 1 ? hive__now(w->hive) : 0, w->setup.slice_ns };
+	struct step s = { 0, (uint32_t)budget, 1, budget > 1 ? hive__now(w->hive) : 0, w->setup.slice_ns, next };
 
 	return s;
 }
@@ -29,6 +32,28 @@ static bool step_goes_on(struct worker *w, struct step *s)
 	spent_ns = hive__now(w->hive) - s->began_ns;
 	s->next_look += spent_ns / s->done < s->slice_ns / 64 ? TUNE_CLOCK_STRIDE : 1;
 	return spent_ns < s->slice_ns;
+}
+
+/* Whoever runs tasks of the step under way may go on with the next one without coming back (guests do: each return from a stack
+ * that was left is one that the processor guesses wrong). False: the step is over, or there is none.                       */
+bool hive__step_next(struct worker *w, struct hive_task *ret_task)
+{
+	struct step *step = w->step;
+
+	if (!step || !step_goes_on(w, step) || !step->next(w, ret_task))
+		return false;
+	step->done++;
+	return true;
+}
+
+static void step_run(struct worker *w, struct step *step)
+{
+	struct hive_task task;
+
+	w->step = step;
+	while (hive__step_next(w, &task))
+		hive__run_task(w, task);
+	w->step = NULL;
 }
 
 void hive__run_task(struct worker *w, struct hive_task task)
@@ -99,11 +124,19 @@ static void drain_inbox(struct worker *w)
 }
 
 /* Who has yielded has another turn in this beat if there are no others that wait for theirs. */
-static bool has_private(struct worker *w)
+static bool next_private(struct worker *w, struct hive_task *ret_task)
 {
+	struct parcel *p;
+
 	if (!w->mail.first && w->yielded.first && local_size(&w->local) == 0 && pool_looks_empty(&w->hive->pool))
 		hive__mail_take_back(w);
-	return w->mail.first;
+	p = hive__mail_take(w);
+	if (!p)
+		return false;
+	*ret_task = p->task;
+	if (p->kind != PARCEL_GUEST)
+		hive__parcel_free(p);
+	return true;
 }
 
 static void run_private(struct worker *w)
@@ -114,15 +147,8 @@ static void run_private(struct worker *w)
 	drain_inbox(w);
 	if (!w->mail.first)
 		return;
-	step = step_begin(w, w->setup.private_budget);
-	while (has_private(w) && step_goes_on(w, &step)) {
-		struct parcel *p = hive__mail_take(w);
-		struct hive_task task = p->task;
-
-		hive__parcel_free(p);
-		hive__run_task(w, task);
-		step.done++;
-	}
+	step = step_begin(w, w->setup.private_budget, next_private);
+	step_run(w, &step);
 }
 
 /* Step 3. The clock is read afresh; what becomes due meanwhile waits for the next beat. */
@@ -134,7 +160,7 @@ static void run_due_timers(struct worker *w)
 	hive__sweep_cancelled(w);
 	if (hive__next_due(w) == HIVE_FOREVER)
 		return;
-	step = step_begin(w, w->setup.timer_budget);
+	step = step_begin(w, w->setup.timer_budget, NULL);
 	now = step.budget > 1 ? step.began_ns : hive__now(w->hive);
 	while (step_goes_on(w, &step) && hive__run_first_timer(w, now))
 		step.done++;
@@ -144,24 +170,20 @@ static void run_due_timers(struct worker *w)
 
 static bool next_local(struct worker *w, struct hive_task *ret_task)
 {
-	return local_pop(&w->local, ret_task, &w->newest_run, w->setup.newest_run);
+	return local_size(&w->local) > 0 && local_pop(&w->local, ret_task, &w->newest_run, w->setup.newest_run);
 }
 
 /* Step 4. True: there was something. */
 static bool run_local(struct worker *w)
 {
-	struct hive_task task;
 	struct step step;
 
 	if (local_size(&w->local) == 0) {
 		w->newest_run = 0;
 		return false;
 	}
-	step = step_begin(w, w->setup.local_budget);
-	while (local_size(&w->local) > 0 && step_goes_on(w, &step) && next_local(w, &task)) {
-		hive__run_task(w, task);
-		step.done++;
-	}
+	step = step_begin(w, w->setup.local_budget, next_local);
+	step_run(w, &step);
 	return step.done > 0;
 }
 
