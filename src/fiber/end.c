@@ -6,21 +6,14 @@
 
 #include "base/memory.h"
 #include "fiber/fiber.h"
+#include "fiber/wakes.h"
 
 enum { FEW_FIBERS = 16 }; /* so many nodes of wait_any() lie on the stack */
-
-static void wake_all(struct wait_list *list)
-{
-	struct wait_node *node;
-
-	while ((node = node_take(list)) != NULL)
-		wait_wake(node->wait);
-}
 
 /* The handle is gone, and with the last of the two the stack. False: it was gone before. */
 bool hive__fiber_release(struct hive_fiber *f)
 {
-	uint32_t fate = fate_release(&f->fate);
+	uint64_t fate = fate_set(&f->fate, FATE_RELEASED);
 
 	if (fate & FATE_RELEASED)
 		return false;
@@ -29,90 +22,98 @@ bool hive__fiber_release(struct hive_fiber *f)
 	return true;
 }
 
-static void done(struct hive_fiber *f)
-{
-	if (fate_done(&f->fate))
-		hive__fiber_free(f);
-}
-
 static void tell(struct tracker *tracker, int result)
 {
+	struct wait_node *node;
+
 	lock_acquire(&tracker->lock);
 	tracker->result = result;
 	tracker->done = true;
-	wake_all(&tracker->waits);
+	node = node_take(&tracker->waits);
+	if (node)
+		wait_wake(node->wait);
 	lock_release(&tracker->lock);
 }
 
-/* Itself and all beneath it have ended; that may complete its parent, and so on. */
-static void complete(struct hive_fiber *f)
+/* Tells all who wait. The last that is done to the object, if `bits` say so. */
+static void publish(struct hive_fiber *f, uint64_t bits)
 {
-	while (f && tree_is_last(&f->pending)) {
+	uint64_t fate = latch_take(&f->fate);
+	struct wait_node *node;
+	struct wakes wakes;
+
+	wakes_init(&wakes);
+	while ((node = node_take(&f->waits)) != NULL)
+		wakes_claim(&wakes, node);
+	latch_give(&f->fate, fate | bits);
+	if ((bits & FATE_DONE) && (fate & FATE_RELEASED))
+		hive__fiber_free(f);
+	wakes_deliver(&wakes);
+}
+
+/* All beneath it have ended as well, so it goes; and that may complete its parent, and so on. */
+static void complete(struct hive_fiber *f, uint64_t bits)
+{
+	bool goes_on;
+
+	do {
 		struct hive_fiber *parent = f->parent;
 		struct tracker *tracker = f->tracker;
 		int result = f->result;
 
-		done(f);
+		publish(f, bits);
 		if (tracker)
 			tell(tracker, result);
 		f = parent;
-	}
+		bits = FATE_DONE;
+		goes_on = f && tree_is_last(&f->pending);
+	} while (goes_on);
 }
 
 /* On the loop that it has left, or, when it never began, anywhere. */
 void hive__fiber_ended(struct hive_fiber *f)
 {
-	bool is_tracked = load_relaxed(&f->root) != NULL, is_free;
-
-	if (!is_tracked && fate_end_alone(&f->fate, &is_free)) {
-		if (is_free)
-			hive__fiber_free(f);
-		return;
+	if (!load_relaxed(&f->root)) {
+		publish(f, FATE_ENDED | FATE_DONE);
+	} else if (tree_is_leaf(&f->pending)) {
+		complete(f, FATE_ENDED | FATE_DONE);
+	} else {
+		publish(f, FATE_ENDED);
+		if (tree_is_last(&f->pending))
+			complete(f, FATE_DONE);
 	}
-	lock_acquire(&f->lock);
-	fate_end(&f->fate);
-	wake_all(&f->waits);
-	lock_release(&f->lock);
-	if (is_tracked)
-		complete(f);
-	else
-		done(f);
 }
 
-/* Into its list, with these bits in its fate. What that was before: FATE_ENDED means not in the list. */
-static uint32_t enlist(struct hive_fiber *f, struct wait_node *node, struct wait wait, uint32_t bits)
+/* Into its list, with these bits in its fate. What that was before; ENDED, or one of the bits: it is not in the list. */
+static uint64_t enlist(struct hive_fiber *f, struct wait_node *node, struct wait wait, uint64_t bits)
 {
-	uint32_t fate;
+	uint64_t fate = latch_take(&f->fate);
+	bool enters = !(fate & (FATE_ENDED | bits));
 
-	lock_acquire(&f->lock);
-	fate = fate_enlist(&f->fate, bits);
 	node->link = NULL;
-	if (!(fate & (FATE_ENDED | (bits & FATE_JOINING))))
+	if (enters)
 		node_add(&f->waits, node, wait);
-	lock_release(&f->lock);
+	latch_give(&f->fate, enters ? fate | bits : fate);
 	return fate;
 }
 
 /* False: its end has done so. */
-static bool strike_off(struct hive_fiber *f, struct wait_node *node, uint32_t bits)
+static bool strike_off(struct hive_fiber *f, struct wait_node *node, uint64_t bits)
 {
-	bool was_there;
+	uint64_t fate = latch_take(&f->fate);
+	bool was_there = node->link != NULL;
 
-	lock_acquire(&f->lock);
-	was_there = node->link != NULL;
 	node_remove(&f->waits, node);
-	if (bits)
-		and_relaxed(&f->fate, ~bits);
-	lock_release(&f->lock);
+	latch_give(&f->fate, fate & ~bits);
 	return was_there;
 }
 
 /* `bits` FATE_JOINING: for who joins; it stays unless the wait fails. -EALREADY: somebody else does. */
-static int wait_for_end(struct hive_fiber *f, int64_t deadline_ns, uint32_t bits)
+static int wait_for_end(struct hive_fiber *f, int64_t deadline_ns, uint64_t bits)
 {
 	struct wait_node node;
 	struct wait wait;
-	uint32_t fate;
+	uint64_t fate;
 	int r;
 
 	if (fate_has_ended(&f->fate))

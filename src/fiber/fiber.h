@@ -41,7 +41,7 @@ enum fiber_request { REQUEST_PARK, REQUEST_YIELD, REQUEST_END }; /* why it switc
 struct hive_fiber {
 	struct guest guest; /* first */
 	struct waiter waiter;
-	ATOMIC(uint32_t) fate;       /* A  bits of enum fiber_fate */
+	ATOMIC(uint64_t) fate;       /* A  latch, and what has become of it: fate.h */
 	ATOMIC(uint32_t) generation; /* S  of the spawner */
 	ATOMIC(uint32_t) cancelled;  /* A */
 	ATOMIC(uint32_t) began;      /* S  for dumps: 0 not yet, 1 runs or waits, 2 it has ended */
@@ -57,8 +57,7 @@ struct hive_fiber {
 	struct stack stack;          /* I */
 	struct locals *locals;       /* O */
 
-	struct lock lock;
-	struct wait_list waits; /* L lock  who waits for its end */
+	struct wait_list waits; /* L the latch of fate  who waits for its end */
 
 	/* Under hive_block_on(): a tree of which each part stays until all beneath it have ended. */
 	ATOMIC(struct hive_fiber *) root; /* S  NULL: nobody keeps track */

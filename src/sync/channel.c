@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "channel.h"
 #include "inside.h"
-#include "wakes.h"
+#include "fiber/wakes.h"
 
 static const struct memory memory = { hive__memory_system, NULL };
 

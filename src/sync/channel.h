@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
-/* What a channel is made of. Its word is a latch (sync/latch.h) with what everybody asks first: does somebody wait, is it closed. */
+/* What a channel is made of. Its word is a latch (base/latch.h) with what everybody asks first: does somebody wait, is it closed. */
 #include "fiber/wait.h"
-#include "sync/latch.h"
+#include "base/latch.h"
 
 #define CHANNEL_SENDERS UINT64_C(2)   /* somebody waits to send */
 #define CHANNEL_RECEIVERS UINT64_C(4) /* somebody waits to receive */

@@ -3,7 +3,7 @@
  * finds it there. A signal is for one whose wait it ends: one that was late or cancelled is passed over, and the next one is
  * woken in its place.                                                                                                         */
 #include "inside.h"
-#include "wakes.h"
+#include "fiber/wakes.h"
 #include "words.h"
 
 void hive_cond_init(struct hive_cond *cond)

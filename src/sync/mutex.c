@@ -7,7 +7,7 @@
  * While one is WAKING no other is woken: each unlock would only add another one that comes too late.                          */
 #include "base/check.h"
 #include "inside.h"
-#include "wakes.h"
+#include "fiber/wakes.h"
 #include "words.h"
 
 #if !defined(PASSED_LIMIT)

@@ -3,7 +3,7 @@
  * gives to the first as long as there is enough for it. So a large request is served when its turn has come, and those behind it
  * wait for it, even if there would be enough for them.                                                                       */
 #include "inside.h"
-#include "wakes.h"
+#include "fiber/wakes.h"
 #include "words.h"
 
 struct semaphore_node {

@@ -8,7 +8,7 @@
  *   Invariant: free and WAITERS, then WAKING. So a free mutex is never forgotten.
  * Semaphore    count << 2 | WAITERS | latch
  *   With WAITERS set all changes are made under the latch: so nobody overtakes.                                            */
-#include "sync/latch.h"
+#include "base/latch.h"
 
 #define WORD_WAITERS UINT64_C(2)
 #define MUTEX_WAKING UINT64_C(4)

@@ -44,7 +44,7 @@ static inline bool latch_take_zero(ATOMIC(uint64_t) *word)
 
 static inline void latch_give(ATOMIC(uint64_t) *word, uint64_t next)
 {
-	store_release(word, next); /* LATCH-2 (pairs with LATCH-1, LATCH-3, MUTEX-1 and SEM-1) */
+	store_release(word, next); /* LATCH-2 (pairs with LATCH-1, LATCH-3, MUTEX-1, SEM-1 and FATE-1) */
 }
 
 static inline void latch_pass(ATOMIC(uint64_t) *word)

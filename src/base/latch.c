@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sync/latch.h"
+#include "base/latch.h"
 
 #include "base/futex.h"
 
