@@ -5,6 +5,7 @@
 #include <rophive/post.h>
 #include <rophive/source.h>
 #include <rophive/stats.h>
+#include <rophive/sync.h>
 #include <rophive/trace.h>
 #include <rophive/timer.h>
 #include <rophive/worker.h>

@@ -56,19 +56,37 @@ int wait_begin_shielded(struct wait *ret_wait, const char *why)
 	return begin(ret_wait, why, true);
 }
 
+void wait_held(int32_t n)
+{
+	struct waiter *self = (struct waiter *)wait_self();
+
+	self->mutexes += (uint32_t)n;
+}
+
 /* After the claim the owner may be gone, unless it is parked and waits for us, or is a thread, which waits for its token. */
-bool wait_wake(struct wait wait)
+enum cell_claim wait_claim(struct wait wait)
 {
 	bool is_thread = wait.who->is_thread;
 	enum cell_claim claim = cell_claim(&wait.who->cell, wait.turn, CELL_WOKEN);
 
-	if (claim == CELL_NOT_OURS)
-		return false;
-	if (is_thread)
+	return claim == CELL_OURS && is_thread ? CELL_OURS_PARKED : claim;
+}
+
+void wait_deliver(struct wait wait)
+{
+	if (wait.who->is_thread)
 		parker_unpark(&((struct thread_waiter *)(void *)wait.who)->parker);
-	else if (claim == CELL_OURS_PARKED)
+	else
 		hive__fiber_resume(fiber_of_waiter(wait.who));
-	return true;
+}
+
+bool wait_wake(struct wait wait)
+{
+	enum cell_claim claim = wait_claim(wait);
+
+	if (claim == CELL_OURS_PARKED)
+		wait_deliver(wait);
+	return claim != CELL_NOT_OURS;
 }
 
 static int result_of(struct waiter *who)

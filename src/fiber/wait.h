@@ -36,8 +36,16 @@ int wait_end(struct wait wait, int64_t deadline_ns);
 /* The owner, in place of wait_end(). True: nobody had woken it. False: somebody has, and what he did counts. */
 bool wait_give_up(struct wait wait);
 
-/* Any thread. Who the caller is: its fiber, wherever that runs, or its thread. For comparing. */
+/* wait_wake() in two steps, for who holds the lock of an object and does not want to make a system call under it. Between the two the
+ * owner may run already unless CELL_OURS_PARKED was answered: only then deliver, once, and until then its node stays.       */
+enum cell_claim wait_claim(struct wait wait);
+void wait_deliver(struct wait wait);
+
+/* Any thread. Who runs here, as a waiter: the fiber, or a thread-local of the thread. Never NULL, and a multiple of 8. A fiber
+ * stays the same wherever it goes on.                                                                                       */
 void *wait_self(void);
+/* Any thread. The caller holds so many mutexes more, or fewer. Counted for one who ends with a mutex held. */
+void wait_held(int32_t n);
 
 /* First come, first served. Under the lock of the object that it belongs to. */
 struct wait_node {
