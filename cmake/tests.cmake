@@ -72,6 +72,7 @@ foreach(file ${examples})
 	rophive_test(example.${name} example example.${name})
 endforeach()
 
+rophive_test(tool.peers tool ${PROJECT_SOURCE_DIR}/bench/peers/run --help) # it can be read; the rest needs packages
 rophive_test(check.selftest check ${PROJECT_SOURCE_DIR}/tools/check/selftest)
 if(ROPHIVE_INSTALL AND NOT ROPHIVE_SANITIZE)
 	rophive_test(install.consumer install ${PROJECT_SOURCE_DIR}/tests/install/run ${PROJECT_BINARY_DIR})
