@@ -18,6 +18,7 @@ endif()
 
 if(ROPHIVE_SWITCH STREQUAL "ucontext" OR NOT ROPHIVE_HAS_SWITCH_ASM)
 	set(switch_sources ${PROJECT_SOURCE_DIR}/src/fiber/switch_ucontext.c)
+	set(switch_definition HIVE_SWITCH_UCONTEXT=1)
 else()
 	enable_language(ASM)
 	# Each file is empty on the other machines.

@@ -45,6 +45,15 @@ foreach(file ${tests})
 	endif()
 endforeach()
 
+# The switch that other machines get, with the same tests. Its own objects come before the library's.
+set(name fiber.switch_ucontext)
+add_executable(${name} tests/fiber/switch.c src/fiber/switch_ucontext.c)
+rophive_flags(${name})
+target_compile_definitions(${name} PRIVATE HIVE_SWITCH_UCONTEXT=1)
+target_link_libraries(${name} PRIVATE rophive_test_support)
+set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+rophive_test(${name} fiber ${name})
+
 # The explorer: the whole library once more, with virtual threads in place of the system's and with small queues.
 # Not where it would show nothing more: under ThreadSanitizer there is one thread, and emulators are slow.
 if(NOT ROPHIVE_SANITIZE MATCHES "thread" AND NOT ROPHIVE_LOCKED_QUEUES AND NOT ROPHIVE_COVERAGE AND NOT CMAKE_CROSSCOMPILING)

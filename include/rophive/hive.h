@@ -31,7 +31,9 @@ struct hive_host;
 
 enum hive_preset {
 	HIVE_PRESET_DEFAULT = 0, /* what the benches of this library chose */
-	HIVE_PRESET_ROPHIVE = 1  /* the parameters of the founding design to the letter, no further policy */
+	HIVE_PRESET_ROPHIVE = 1, /* the parameters of the founding design to the letter, no further policy */
+	HIVE_PRESET_FAIO =
+		2 /* oldest first, one task a beat, the system and the pool at intervals, the busiest is robbed */
 };
 
 /* On any thread, one call at a time, once for each accepted task that will not run. Must not post or wait. */
@@ -85,8 +87,8 @@ int hive_join(struct hive *hive, int64_t deadline_ns);
 /* Any thread. Final after stop, else -EBUSY. */
 int hive_report_read(const struct hive *hive, struct hive_report *ret_report);
 
-/* Foreign thread. Just a runtime: hive_create() with HIVE_AUTO for counts that are zero, hive_start(); and stop, join, destroy. The
- * handle is gone after runtime_stop. -ETIMEDOUT: it is gone, and what had not begun by the deadline was dropped. -EDEADLK: on a worker. */
+/* Foreign thread. Just a runtime: hive_create() with HIVE_AUTO for counts that are zero, IO workers that suit fibers (HIVE_ORDER_OLDEST
+ * and HIVE_TIMERS_WHEEL, unless the options or a preset say otherwise), hive_start(); and stop, join, destroy. The handle is gone after runtime_stop. -ETIMEDOUT: it is gone, and what had not begun by the deadline was dropped. -EDEADLK: on a worker. */
 HIVE_CHECKED int hive_runtime_start(const struct hive_options *options, struct hive **ret_hive);
 int hive_runtime_stop(struct hive *hive, enum hive_stop_mode mode, int64_t deadline_ns);
 

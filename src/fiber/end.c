@@ -20,7 +20,7 @@ static void wake_all(struct wait_list *list)
 /* The handle is gone, and with the last of the two the stack. False: it was gone before. */
 bool hive__fiber_release(struct hive_fiber *f)
 {
-	uint32_t fate = or_acq_rel(&f->fate, (uint32_t)FATE_RELEASED); /* FATE-1 (pairs with FATE-2 and FATE-3) */
+	uint32_t fate = fate_release(&f->fate);
 
 	if (fate & FATE_RELEASED)
 		return false;
@@ -31,8 +31,7 @@ bool hive__fiber_release(struct hive_fiber *f)
 
 static void done(struct hive_fiber *f)
 {
-	/* FATE-2 (pairs with FATE-1 and FATE-4) */
-	if (or_acq_rel(&f->fate, (uint32_t)FATE_DONE) & FATE_RELEASED)
+	if (fate_done(&f->fate))
 		hive__fiber_free(f);
 }
 
@@ -45,18 +44,10 @@ static void tell(struct tracker *tracker, int result)
 	lock_release(&tracker->lock);
 }
 
-/* Only a fiber itself makes children, so what has ended and finds no other has none and gets none. */
-static bool is_last_pending(struct hive_fiber *f)
-{
-	return load_acquire(&f->pending) == 1 || /* TREE-2 (pairs with TREE-1) */
-	       sub_acq_rel(&f->pending, 1u) ==
-	               1; /* TREE-1 (pairs with TREE-1 and TREE-2): sees what all the others did */
-}
-
 /* Itself and all beneath it have ended; that may complete its parent, and so on. */
 static void complete(struct hive_fiber *f)
 {
-	while (f && is_last_pending(f)) {
+	while (f && tree_is_last(&f->pending)) {
 		struct hive_fiber *parent = f->parent;
 		struct tracker *tracker = f->tracker;
 		int result = f->result;
@@ -71,18 +62,15 @@ static void complete(struct hive_fiber *f)
 /* On the loop that it has left, or, when it never began, anywhere. */
 void hive__fiber_ended(struct hive_fiber *f)
 {
-	bool is_tracked = load_relaxed(&f->root) != NULL;
-	uint32_t fate = load_relaxed(&f->fate);
+	bool is_tracked = load_relaxed(&f->root) != NULL, is_free;
 
-	while (!is_tracked && !(fate & FATE_WAITERS)) /* nobody to be told: one step for all */
-		if (cas_acq_rel(&f->fate, &fate,
-		                fate | FATE_ENDED | FATE_DONE)) { /* FATE-3 (pairs with FATE-1 and FATE-4) */
-			if (fate & FATE_RELEASED)
-				hive__fiber_free(f);
-			return;
-		}
+	if (!is_tracked && fate_end_alone(&f->fate, &is_free)) {
+		if (is_free)
+			hive__fiber_free(f);
+		return;
+	}
 	lock_acquire(&f->lock);
-	or_acq_rel(&f->fate, (uint32_t)FATE_ENDED); /* FATE-3 (pairs with FATE-1 and FATE-4) */
+	fate_end(&f->fate);
 	wake_all(&f->waits);
 	lock_release(&f->lock);
 	if (is_tracked)
@@ -91,18 +79,13 @@ void hive__fiber_ended(struct hive_fiber *f)
 		done(f);
 }
 
-static bool has_ended(struct hive_fiber *f)
-{
-	return load_acquire(&f->fate) & FATE_ENDED; /* FATE-4 (pairs with FATE-2 and FATE-3) */
-}
-
 /* Into its list, with these bits in its fate. What that was before: FATE_ENDED means not in the list. */
 static uint32_t enlist(struct hive_fiber *f, struct wait_node *node, struct wait wait, uint32_t bits)
 {
 	uint32_t fate;
 
 	lock_acquire(&f->lock);
-	fate = or_acq_rel(&f->fate, bits | FATE_WAITERS); /* FATE-4 (pairs with FATE-2 and FATE-3) */
+	fate = fate_enlist(&f->fate, bits);
 	node->link = NULL;
 	if (!(fate & (FATE_ENDED | (bits & FATE_JOINING))))
 		node_add(&f->waits, node, wait);
@@ -110,13 +93,18 @@ static uint32_t enlist(struct hive_fiber *f, struct wait_node *node, struct wait
 	return fate;
 }
 
-static void strike_off(struct hive_fiber *f, struct wait_node *node, uint32_t bits)
+/* False: its end has done so. */
+static bool strike_off(struct hive_fiber *f, struct wait_node *node, uint32_t bits)
 {
+	bool was_there;
+
 	lock_acquire(&f->lock);
+	was_there = node->link != NULL;
 	node_remove(&f->waits, node);
 	if (bits)
 		and_relaxed(&f->fate, ~bits);
 	lock_release(&f->lock);
+	return was_there;
 }
 
 /* `bits` FATE_JOINING: for who joins; it stays unless the wait fails. -EALREADY: somebody else does. */
@@ -127,7 +115,7 @@ static int wait_for_end(struct hive_fiber *f, int64_t deadline_ns, uint32_t bits
 	uint32_t fate;
 	int r;
 
-	if (has_ended(f))
+	if (fate_has_ended(&f->fate))
 		return 0;
 	if (deadline_ns == HIVE_NOWAIT)
 		return -ETIMEDOUT;
@@ -142,7 +130,7 @@ static int wait_for_end(struct hive_fiber *f, int64_t deadline_ns, uint32_t bits
 	r = wait_end(wait, deadline_ns);
 	if (r < 0)
 		strike_off(f, &node, bits);
-	return r < 0 && has_ended(f) ? 0 : r;
+	return r < 0 && fate_has_ended(&f->fate) ? 0 : r;
 }
 
 static int find_other(struct hive_fiber *handle, struct hive_fiber **ret_fiber)
@@ -208,15 +196,17 @@ static bool find_ended(struct hive_fiber *const *fibers, size_t count, size_t *r
 	struct hive_fiber *f;
 
 	for (size_t i = 0; i < count; i++)
-		if (fiber_find(fibers[i], &f) == 0 && has_ended(f)) {
+		if (fiber_find(fibers[i], &f) == 0 && fate_has_ended(&f->fate)) {
 			*ret_index = i;
 			return true;
 		}
 	return false;
 }
 
-/* One wait, in the list of each of them. */
-static int wait_for_one(struct hive_fiber *const *fibers, size_t count, int64_t deadline_ns, struct wait_node *nodes)
+/* One wait, in the list of each of them. Who has ended is told by the lists: a handle may be gone by the time we look, joined by
+ * somebody else.                                                                                                          */
+static int wait_for_one(struct hive_fiber *const *fibers, size_t count, int64_t deadline_ns, struct wait_node *nodes,
+                        size_t *ret_index)
 {
 	struct hive_fiber *f = NULL;
 	size_t enlisted = 0;
@@ -225,16 +215,20 @@ static int wait_for_one(struct hive_fiber *const *fibers, size_t count, int64_t 
 
 	if (r < 0)
 		return r;
-	while (enlisted < count && fiber_find(fibers[enlisted], &f) == 0 &&
+	while (enlisted < count && (r = fiber_find(fibers[enlisted], &f)) == 0 &&
 	       !(enlist(f, &nodes[enlisted], wait, 0) & FATE_ENDED))
 		enlisted++;
-	if (enlisted < count)
-		wait_give_up(wait);
-	else
+	if (enlisted == count)
 		r = wait_end(wait, deadline_ns);
-	for (size_t i = 0; i < enlisted; i++)
-		if (fiber_find(fibers[i], &f) == 0)
-			strike_off(f, &nodes[i], 0);
+	else
+		wait_give_up(wait);
+	if (enlisted < count && r == 0)
+		*ret_index = enlisted;
+	for (size_t i = enlisted; i-- > 0;)
+		if (fiber_find(fibers[i], &f) < 0 || !strike_off(f, &nodes[i], 0)) {
+			*ret_index = i;
+			r = 0;
+		}
 	return r;
 }
 
@@ -257,10 +251,10 @@ int hive_wait_any(struct hive_fiber *const *fibers, size_t count, int64_t deadli
 		                : (struct wait_node *)hive__memory_new(&memory, count * sizeof *nodes);
 	if (!nodes)
 		return -ENOMEM;
-	r = wait_for_one(fibers, count, deadline_ns, nodes);
+	r = wait_for_one(fibers, count, deadline_ns, nodes, ret_index);
 	if (nodes != few)
 		hive__memory_free(&memory, nodes);
-	return find_ended(fibers, count, ret_index) ? 0 : r;
+	return r;
 }
 
 /* 0: done. Its memory is the caller's stack: he sees `done` under the lock alone, so the teller has let go of it. */

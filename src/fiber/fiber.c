@@ -269,8 +269,7 @@ static int launch(struct hive_fiber *f)
 {
 	if (f->pinned == HIVE_WORKER_NONE)
 		return hive__guest_post(f->hive, &f->guest);
-	hive__guest_ready_at(f->hive, &f->guest, f->pinned);
-	return 0;
+	return hive__guest_post_at(f->hive, &f->guest, f->pinned);
 }
 
 int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const struct hive_fiber_options *options,
@@ -310,6 +309,7 @@ int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const str
 		*ret_fiber = before;
 	leave_tree(f);
 	hive__locals_drop(hive__guest_memory(hive), f->locals);
+	store_relaxed(&f->began, 2u); /* it never was one: dumps pass it by */
 	hive__stack_put(all->stacks, cache, stack);
 	hive__unhold(hive);
 	return r;
@@ -340,6 +340,8 @@ int hive_fiber_name(struct hive_fiber *fiber, char *ret_name, size_t bytes)
 	struct hive_fiber *f = hive__fiber_here();
 	int r = fiber ? fiber_find(fiber, &f) : 0;
 
+	if (r == 0 && f && f != hive__fiber_here() && load_relaxed(&f->fate) & FATE_RELEASED)
+		r = -ESRCH; /* joined or detached; one's own name one may always ask for */
 	if (r < 0 || !ret_name || bytes == 0)
 		return r < 0 ? r : -EINVAL;
 	ret_name[0] = 0;
@@ -369,7 +371,7 @@ int hive_sleep(int64_t delay_ns)
 
 	if (delay_ns < 1)
 		return hive_yield();
-	deadline_ns = hive_deadline(NULL, delay_ns);
+	deadline_ns = hive_deadline(hive_current() ? NULL : hive__guest_world(), delay_ns);
 	r = wait_begin(&wait, "sleep");
 	if (r < 0)
 		return r;

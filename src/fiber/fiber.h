@@ -12,6 +12,7 @@
 
 #include "base/lock.h"
 #include "fiber/cell.h"
+#include "fiber/fate.h"
 #include "fiber/stack.h"
 #include "fiber/switch.h"
 #include "fiber/wait.h"
@@ -32,10 +33,6 @@ struct tracker { /* block_on: the caller waits for a root and all beneath it */
 	bool done;              /* L lock */
 	int result;             /* I once done */
 };
-
-/* What has become of it. DONE is the last thing that its end does to the object, RELEASED the last of who had the handle:
- * whoever comes second gives the stack back.                                                                          */
-enum fiber_fate { FATE_ENDED = 1, FATE_DONE = 2, FATE_RELEASED = 4, FATE_JOINING = 8, FATE_WAITERS = 16 };
 
 enum fiber_request { REQUEST_PARK, REQUEST_YIELD, REQUEST_END }; /* why it switches to the loop */
 

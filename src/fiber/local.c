@@ -64,8 +64,10 @@ static struct locals *new_node(const struct memory *memory, const void *key, voi
 /* The list with another value at `old`: the nodes before it are copied, those behind it shared. NULL: no memory. */
 static struct locals *copy_with(const struct memory *memory, struct locals *first, struct locals *old, void *value)
 {
-	struct locals *copy = new_node(memory, old->key, value, hive__locals_share(old->next));
+	struct locals *copy = new_node(memory, old->key, value, old->next);
 
+	if (copy)
+		hive__locals_share(old->next);
 	for (; copy && first != old; first = first->next) {
 		struct locals *node = new_node(memory, first->key, first->value, copy);
 

@@ -2,9 +2,21 @@
 /* Just a runtime: a hive that runs on threads of its own, in one call. */
 #include <rophive/hive.h>
 
+/* Fibers take turns, so the oldest comes first; and each deadline is a timer that is mostly stopped before it fires. */
+static void suit_fibers(enum hive_preset preset, struct hive_worker_options *io)
+{
+	if (preset != HIVE_PRESET_DEFAULT)
+		return;
+	if (io->order == HIVE_ORDER_DEFAULT)
+		io->order = HIVE_ORDER_OLDEST;
+	if (io->timers == HIVE_TIMERS_DEFAULT)
+		io->timers = HIVE_TIMERS_WHEEL;
+}
+
 int hive_runtime_start(const struct hive_options *options, struct hive **ret_hive)
 {
 	struct hive_options o = { 0 };
+	struct hive_worker_options io = { 0 };
 	struct hive *hive;
 	int r;
 
@@ -16,6 +28,10 @@ int hive_runtime_start(const struct hive_options *options, struct hive **ret_hiv
 		o.io_workers = HIVE_AUTO;
 	if (o.compute_workers == 0)
 		o.compute_workers = HIVE_AUTO;
+	if (o.io)
+		io = *o.io;
+	suit_fibers(o.preset, &io);
+	o.io = &io;
 	r = hive_create(&o, &hive);
 	if (r < 0)
 		return r;

@@ -46,17 +46,20 @@ struct stack_link {
 
 struct class {
 	struct lock lock;
-	struct stack_link *free;         /* L  warm and cold, newest first */
+	struct stack_link *warm;         /* L  free, with their pages, newest first */
+	struct stack_link *cold;         /* L  free, with the top page alone */
 	struct stack_link *bare;         /* L  their guard was refused; tried again before a fresh slot is */
-	uint32_t free_count;             /* L */
+	uint32_t warm_count;             /* L */
 	ATOMIC(struct region *) regions; /* stored under the lock, loaded by anyone; newest first */
 	size_t total_slots;              /* L */
 };
 
 struct stacks {
-	struct memory memory; /* I */
-	size_t page;          /* I */
-	bool marks_guards;    /* I  the kernel knows guards that are no mappings */
+	struct memory memory;         /* I */
+	size_t page;                  /* I */
+	bool marks_guards;            /* I  the kernel knows guards that are no mappings */
+	unsigned default_class;       /* I */
+	size_t usable[STACK_CLASSES]; /* I  bytes above the guard; 0: too small a class for the pages here */
 	struct class classes[STACK_CLASSES];
 };
 
@@ -65,7 +68,8 @@ static size_t slot_bytes(unsigned class)
 	return (size_t)1 << (STACK_SHIFT_FIRST + class);
 }
 
-/* A sixteenth, at most 64 KiB, whole pages. Never more than a half, so that the class of a stack can be told from its size. */
+/* A sixteenth, at most 64 KiB, whole pages. Never more than a half, so that the class of a stack can be told from its
+ * size. */
 static size_t guard_bytes(const struct stacks *s, unsigned class)
 {
 	size_t guard = slot_bytes(class) / 16;
@@ -77,23 +81,22 @@ static size_t guard_bytes(const struct stacks *s, unsigned class)
 
 static unsigned class_of_bytes(size_t bytes)
 {
-	unsigned shift = bytes <= 1 ? 0 : 64 - (unsigned)__builtin_clzll((unsigned long long)bytes - 1);
+	unsigned shift = 64 - (unsigned)__builtin_clzll((unsigned long long)(bytes - 1) | 1);
 
 	return shift < STACK_SHIFT_FIRST ? 0 : shift - STACK_SHIFT_FIRST;
 }
 
-/* The smallest class with so much room above its guard and a page to spare; STACK_CLASSES: there is none. */
+/* The smallest class with so much room above its guard; STACK_CLASSES: there is none. */
 static unsigned class_for(const struct stacks *s, size_t bytes)
 {
 	unsigned class;
 
 	if (bytes == 0)
-		bytes = slot_bytes(DEFAULT_CLASS) - guard_bytes(s, DEFAULT_CLASS);
-	if (bytes > slot_bytes(STACK_CLASSES - 1))
+		return s->default_class;
+	if (bytes > s->usable[STACK_CLASSES - 1])
 		return STACK_CLASSES;
 	class = class_of_bytes(bytes);
-	while (class < STACK_CLASSES &&
-	       (slot_bytes(class) < 4 * s->page || slot_bytes(class) - guard_bytes(s, class) < bytes))
+	while (s->usable[class] < bytes)
 		class ++;
 	return class;
 }
@@ -106,7 +109,7 @@ static struct stack_link *link_of(struct stack stack)
 /* A link's stack ends STACK_TOP above it. */
 static struct stack stack_of(const struct stacks *s, unsigned class, struct stack_link *link)
 {
-	size_t bytes = slot_bytes(class) - guard_bytes(s, class);
+	size_t bytes = s->usable[class];
 
 	return (struct stack){ (char *)(link + 1) + STACK_TOP - bytes, bytes };
 }
@@ -159,8 +162,11 @@ int hive__stacks_create(const struct memory *memory, struct stacks **ret)
 	s->memory = *memory;
 	s->page = (size_t)sysconf(_SC_PAGESIZE);
 	s->marks_guards = kernel_marks_guards(s->page);
-	for (unsigned i = 0; i < STACK_CLASSES; i++)
+	for (unsigned i = 0; i < STACK_CLASSES; i++) {
 		lock_init(&s->classes[i].lock);
+		s->usable[i] = slot_bytes(i) < 4 * s->page ? 0 : slot_bytes(i) - guard_bytes(s, i);
+	}
+	s->default_class = class_for(s, slot_bytes(DEFAULT_CLASS) - guard_bytes(s, DEFAULT_CLASS));
 	errno = error;
 	*ret = s;
 	return 0;
@@ -266,46 +272,52 @@ static uint32_t at_most(size_t count, size_t bytes, unsigned class)
 /* All pages but the one with the top: a generation count there must not begin again. */
 static void give_pages_back(struct stacks *s, struct stack stack)
 {
+	int error = errno;
+
 	madvise(stack.low, stack.bytes - s->page, MADV_DONTNEED);
+	errno = error;
 }
 
 static void put_shared(struct stacks *s, unsigned class, struct stack_link *first, struct stack_link *last,
                        uint32_t count)
 {
 	struct class *c = &s->classes[class];
-	bool many;
 
 	lock_acquire(&c->lock);
-	many = c->free_count + count > at_most(SHARED_STACKS, SHARED_BYTES, class);
+	if (c->warm_count + count <= at_most(SHARED_STACKS, SHARED_BYTES, class)) {
+		last->next = c->warm;
+		c->warm = first;
+		c->warm_count += count;
+		lock_release(&c->lock);
+		return;
+	}
 	lock_release(&c->lock);
-	if (many) /* while they are still ours; whether the number is exact does not matter */
-		for (struct stack_link *link = first;; link = link->next) {
-			give_pages_back(s, stack_of(s, class, link));
-			if (link == last)
-				break;
-		}
+	last->next = NULL;
+	for (struct stack_link *link = first; link; link = link->next) /* while they are still ours */
+		give_pages_back(s, stack_of(s, class, link));
 	lock_acquire(&c->lock);
-	last->next = c->free;
-	c->free = first;
-	c->free_count += count;
+	last->next = c->cold;
+	c->cold = first;
 	lock_release(&c->lock);
 }
 
-/* Up to `most` stacks, as a chain. Returns how many. */
+/* Up to `most` stacks, as a chain, warm ones if there are any. Returns how many. */
 static uint32_t take_shared(struct stacks *s, unsigned class, uint32_t most, struct stack_link **ret_first)
 {
 	struct class *c = &s->classes[class];
-	struct stack_link *last = NULL;
+	struct stack_link **list, *last = NULL;
 	uint32_t count = 0;
 
 	lock_acquire(&c->lock);
-	*ret_first = c->free;
-	while (count < most && c->free) {
-		last = c->free;
-		c->free = last->next;
+	list = c->warm ? &c->warm : &c->cold;
+	*ret_first = *list;
+	while (count < most && *list) {
+		last = *list;
+		*list = last->next;
 		count++;
 	}
-	c->free_count -= count;
+	if (list == &c->warm)
+		c->warm_count -= count;
 	lock_release(&c->lock);
 	if (last)
 		last->next = NULL;
@@ -377,7 +389,7 @@ void hive__stack_put(struct stacks *s, struct stack_cache *cache, struct stack s
 	struct stack_link *link = link_of(stack);
 	uint32_t most = at_most(CACHE_STACKS, CACHE_BYTES, class);
 
-	CHECK(stack.bytes == slot_bytes(class) - guard_bytes(s, class));
+	CHECK(stack.bytes == s->usable[class]);
 	if (!cache) {
 		put_shared(s, class, link, link, 1);
 		return;

@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* The first frame of a context, as the assembly of this machine expects it. */
-#include <string.h>
-
 #include "fiber/switch.h"
 
 void hive__context_entry(void);
-/* The current floating-point control words, in the form in which a frame holds them. */
-void hive__context_fp(void *ret_words);
 
-/* Indices of the frame's words; the picture is at the head of switch_<machine>.S. */
+/* Indices of the frame's words; the pictures are at the heads of switch_x86_64.h and of switch_<machine>.S. */
 #if defined(__x86_64__)
-enum { FRAME_FP = 0, FRAME_ARG = 3, FRAME_FN = 4, FRAME_BACK = 7, FRAME_WORDS = 8 };
+enum { FRAME_CONTROL = 0, FRAME_BACK = 1, FRAME_FP = 2, FRAME_FN = 19, FRAME_ARG = 20, FRAME_WORDS = 21 };
 #elif defined(__aarch64__)
-enum { FRAME_FN = 0, FRAME_ARG = 1, FRAME_BACK = 11, FRAME_FP = 20, FRAME_WORDS = 22 };
-#elif defined(__riscv)
-enum { FRAME_BACK = 0, FRAME_FN = 1, FRAME_ARG = 2, FRAME_FP = 25, FRAME_WORDS = 26 };
+enum { FRAME_FN = 0, FRAME_ARG = 1, FRAME_FP = 10, FRAME_BACK = 11, FRAME_CONTROL = 20, FRAME_WORDS = 22 };
 #else
-#error "no assembly for this machine: configure with -DROPHIVE_SWITCH=ucontext"
+enum { FRAME_BACK = 0, FRAME_FP = 1, FRAME_FN = 2, FRAME_ARG = 3, FRAME_CONTROL = 25, FRAME_WORDS = 26 };
 #endif
 
 void *hive__context_frame(void *stack_low, size_t stack_bytes, context_fn *fn, void *arg)
@@ -24,10 +18,11 @@ void *hive__context_frame(void *stack_low, size_t stack_bytes, context_fn *fn, v
 	uintptr_t top = ((uintptr_t)stack_low + stack_bytes) & ~(uintptr_t)15;
 	uintptr_t *frame = (uintptr_t *)top - FRAME_WORDS;
 
-	memset(frame, 0, FRAME_WORDS * sizeof *frame);
+	/* The other registers begin with what happens to be there. */
 	frame[FRAME_FN] = (uintptr_t)fn;
 	frame[FRAME_ARG] = (uintptr_t)arg;
 	frame[FRAME_BACK] = (uintptr_t)hive__context_entry;
-	hive__context_fp(&frame[FRAME_FP]);
+	frame[FRAME_FP] = 0; /* where a backtrace by frame pointers ends */
+	frame[FRAME_CONTROL] = context_control();
 	return frame;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The switch for machines without assembly of ours. A saved place is a ucontext_t that lies on the context's own stack: in the
- * frame of the swap that left it or, before its first run, at the top. Costs two system calls a switch (the signal mask). */
+/* The switch for machines without assembly of ours. A saved place is a ucontext_t that lies on the context's own stack:
+ * in the frame of the swap that left it or, before its first run, at the top. Costs two system calls a switch (the
+ * signal mask). */
 #include <string.h>
 #include <ucontext.h>
 
@@ -30,7 +31,8 @@ void *hive__context_frame(void *stack_low, size_t stack_bytes, context_fn *fn, v
 	return place;
 }
 
-void hive__context_swap(void **ret_saved, void *go_on)
+/* Not instrumented: a frame that is entered on one stack and left on another is none of a sanitizer's business. */
+__attribute__((no_sanitize("address", "thread"))) void hive__context_swap(void **ret_saved, void *go_on)
 {
 	ucontext_t here;
 

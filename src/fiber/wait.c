@@ -13,13 +13,25 @@ struct thread_waiter {        /* of a thread that is no fiber's */
 	struct parker parker;
 };
 
+enum { WORLD_DEPTH = 16, THREADS_EXPLORED = 64 };
+
+/* In a world without threads one who waits makes others run meanwhile, on this very thread; some of those may wait as well. */
+static _Thread_local uint32_t depth;
+
 /* Not inlined: a fiber's code must not keep the address (it never asks, but a compiler might ask early). */
 static __attribute__((noinline)) struct waiter *waiter_of_thread(void)
 {
-	static _Thread_local struct thread_waiter mine;
+#if defined(HIVE_EXPLORE) /* its threads have no thread-locals of their own, but numbers */
+	static struct thread_waiter all[THREADS_EXPLORED];
+	struct thread_waiter *mine = &all[hive__thread_number() % THREADS_EXPLORED];
+#else
+	static _Thread_local struct thread_waiter all[WORLD_DEPTH + 1];
+	struct thread_waiter *mine = &all[depth];
+#endif
 
-	mine.waiter.is_thread = true;
-	return &mine.waiter;
+	if (!mine->waiter.is_thread) /* the first time: nobody else knows it yet */
+		mine->waiter.is_thread = true;
+	return &mine->waiter;
 }
 
 void *wait_self(void)
@@ -106,8 +118,13 @@ static int take_token(struct parker *parker, int64_t deadline_ns)
 	int64_t now;
 
 	if (world) {
-		int r = hive__guest_wait_word(world, &parker->state, PARKER_EMPTY, deadline_ns);
+		int r;
 
+		if (depth == WORLD_DEPTH)
+			return -EDEADLK;
+		depth++;
+		r = hive__guest_wait_word(world, &parker->state, PARKER_EMPTY, deadline_ns);
+		depth--;
 		return r < 0 ? r : parker_park(parker, HIVE_NOWAIT) ? 0 : -ETIMEDOUT;
 	}
 	while (!parker_park(parker, HIVE_NOWAIT)) {
@@ -134,13 +151,23 @@ static int end_thread(struct waiter *who, uint64_t turn, int64_t deadline_ns)
 	return result_of(who);
 }
 
+/* Rung before its time, because nobody may wait any more: that is a cancel, unless the wait is shielded from those. */
+static enum cell_claim claim_by_alarm(struct hive_fiber *f)
+{
+	enum cell_claim claim = CELL_NOT_OURS;
+
+	if (hive__guest_must_end(f->hive))
+		claim = cell_claim(&f->waiter.cell, f->alarm_turn, CELL_CANCELLED);
+	return claim == CELL_NOT_OURS ? cell_claim(&f->waiter.cell, f->alarm_turn, CELL_LATE) : claim;
+}
+
 /* On the worker that keeps the alarm. Whoever wakes the fiber earlier finds out that the alarm cannot be stopped, and waits for
  * the last line here.                                                                                                       */
 static void ring(void *arg)
 {
 	struct hive_fiber *f = (struct hive_fiber *)arg;
 
-	if (cell_claim(&f->waiter.cell, f->alarm_turn, CELL_LATE) == CELL_OURS_PARKED)
+	if (claim_by_alarm(f) == CELL_OURS_PARKED)
 		hive__fiber_resume(f);
 	store_release(&f->alarm_rung, 1u); /* ALARM-1 (pairs with ALARM-2) */
 }

@@ -124,7 +124,7 @@ static int keep_here(struct worker *w, struct hive_task task, int64_t due_ns, bo
 	prepare(d, task.fn, task.arg, due_ns);
 	d->alarm = alarm;
 	d->timer.sequence = w->timer_sequence++;
-	r = heap_insert(&w->timers, &d->timer);
+	r = hive__insert_timer(w, &d->timer);
 	if (r < 0)
 		return refuse(d, r);
 	store_relaxed(&d->keeper, w);
@@ -167,7 +167,7 @@ static void let_go(struct worker *w, struct delayed *d)
 	hive__parcel_free(&d->parcel);
 }
 
-/* In the keeper's timers, out of the heap. */
+/* Was the keeper's timer, and is out of them. */
 void hive__fire_delayed(struct hive_timer *timer)
 {
 	struct worker *w = hive__current();
@@ -202,7 +202,7 @@ static void settle(struct worker *w, struct delayed *d)
 	}
 }
 
-/* The letter has arrived: into the heap. While stopping: due ones are run as private tasks, the rest is dropped; alarms stay
+/* The letter has arrived: among the timers. While stopping: due ones are run as private tasks, the rest is dropped; alarms stay
  * until nobody may wait any more.                                                                                       */
 void hive__place_delayed(struct worker *w, struct delayed *d)
 {
@@ -219,7 +219,7 @@ void hive__place_delayed(struct worker *w, struct delayed *d)
 	}
 	store_relaxed(&d->keeper, w);
 	d->timer.sequence = w->timer_sequence++;
-	if (heap_insert(&w->timers, &d->timer) < 0) {
+	if (hive__insert_timer(w, &d->timer) < 0) {
 		d->parcel.letter.next = w->unplaced;
 		w->unplaced = &d->parcel.letter;
 	}
@@ -249,7 +249,7 @@ bool hive__run_first_unplaced(struct worker *w, int64_t now_ns)
 
 int64_t hive__next_due(const struct worker *w)
 {
-	int64_t due = heap_next_due(&w->timers);
+	int64_t due = timers_next_due(&w->timers);
 
 	for (struct letter *l = w->unplaced; l; l = l->next)
 		if (delayed_of_letter(l)->timer.due_ns < due)
@@ -257,33 +257,32 @@ int64_t hive__next_due(const struct worker *w)
 	return due;
 }
 
-/* Others cancel without touching the heap; when half of it is dead, the owner throws the dead out. */
+static bool is_dead(struct hive_timer *timer)
+{
+	return hive__timer_is_delayed(timer) && delayed_is_cancelled(delayed_of_timer(timer));
+}
+
+static void bury(struct hive_timer *timer, void *worker)
+{
+	let_go((struct worker *)worker, delayed_of_timer(timer));
+}
+
+/* Others cancel without touching the timers; when half of them are dead, the owner throws the dead out. */
 void hive__sweep_cancelled(struct worker *w)
 {
-	struct heap *h = &w->timers;
-	uint32_t kept = 0;
+	uint32_t cancelled = load_relaxed(&w->cancelled);
 
-	if (load_relaxed(&w->cancelled) < 64 || load_relaxed(&w->cancelled) < h->count / 2)
+	if (cancelled < 64 || cancelled < timers_count(&w->timers) / 2)
 		return;
 	store_relaxed(&w->cancelled, 0u);
-	for (uint32_t i = 0; i < h->count; i++) {
-		struct hive_timer *timer = h->entries[i].timer;
-		struct delayed *d = delayed_of_timer(timer);
-
-		if (!hive__timer_is_delayed(timer) || !delayed_is_cancelled(d)) {
-			h->entries[kept++] = h->entries[i];
-			continue;
-		}
-		let_go(w, d);
-	}
-	heap_rebuild(h, kept);
+	timers_sweep(&w->timers, is_dead, bury, w);
 }
 
 /* The keeper itself takes it out at once. */
 static void cancel_here(struct worker *w, struct delayed *d)
 {
-	if (d->timer.index < w->timers.count && w->timers.entries[d->timer.index].timer == &d->timer) {
-		heap_remove(&w->timers, &d->timer);
+	if (timers_contain(&w->timers, &d->timer)) {
+		timers_remove(&w->timers, &d->timer);
 		let_go(w, d);
 	} else {
 		add_relaxed(&w->cancelled, 1u); /* unplaced, or somebody else's by now */

@@ -15,17 +15,28 @@ void hive__set_current(struct worker *w)
 	current = w;
 }
 
-/* Waiting on this thread makes that hive go on: it has no threads, and was started here. */
-static _Thread_local struct hive *world;
+/* Waiting on this thread makes the first of these go on: they have no threads, and were started here; the last one first. */
+static _Thread_local struct hive *worlds;
 
 struct hive *hive__guest_world(void)
 {
-	return world;
+	return worlds;
 }
 
-void hive__set_world(struct hive *hive)
+void hive__enter_world(struct hive *hive)
 {
-	world = hive;
+	hive->outer_world = worlds;
+	worlds = hive;
+}
+
+void hive__leave_world(struct hive *hive)
+{
+	struct hive **at = &worlds;
+
+	while (*at && *at != hive)
+		at = &(*at)->outer_world;
+	if (*at)
+		*at = hive->outer_world;
 }
 
 uint32_t hive_worker_current(void)

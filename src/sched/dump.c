@@ -133,7 +133,7 @@ static void say_worker(struct text *t, struct workers *set, struct worker *w)
 	say_number(t, ", beats ", load_relaxed(&w->stats.beats), 10);
 	say_number(t, ", ran ", load_relaxed(&w->stats.ran), 10);
 	if (w->kind == HIVE_WORKER_IO) {
-		say_count(t, ", local ", deque_size(&w->local));
+		say_count(t, ", local ", local_size(&w->local));
 		say_count(t, ", private ", load_relaxed(&w->stats.private_tasks));
 		say(t, inbox_is_empty(&w->inbox) ? "" : ", inbox not empty");
 		say_count(t, ", timers ", load_relaxed(&w->timer_count));

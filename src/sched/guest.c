@@ -114,7 +114,7 @@ static void wrap(struct guest *guest, uint32_t target)
 
 static bool push_local(struct worker *w, struct guest *guest)
 {
-	while (!deque_push(&w->local, task_of(guest)))
+	while (!local_push(&w->local, task_of(guest)))
 		if (hive__spill(w) < 0)
 			return false;
 	bump(&w->stats.posted, 1);
@@ -132,7 +132,7 @@ static void ready_here(struct worker *w, struct guest *guest)
 	bump(&w->stats.posted, 1);
 }
 
-/* The main worker's inbox is open as long as anybody holds. */
+/* The main worker's inbox is open until it leaves, and it stays as long as anybody holds. */
 static void ready_by_mail(struct worker *to, struct guest *guest)
 {
 	wrap(guest, HIVE_WORKER_NONE);
@@ -166,7 +166,8 @@ void hive__guest_yield(struct guest *guest)
 
 	if (w->outbox_count == TUNE_OUTBOX)
 		hive__flush_outbox(w);
-	if (w->outbox_count == TUNE_OUTBOX) {
+	/* Oldest first: the local queue is the place behind everybody else. Newest first: it would be the next to run. */
+	if (w->local.oldest || w->outbox_count == TUNE_OUTBOX) {
 		ready_here(w, guest);
 		return;
 	}
@@ -210,6 +211,22 @@ void hive__guest_ready_at(struct hive *hive, struct guest *guest, uint32_t worke
 	} else {
 		hive__guest_ready(hive, guest);
 	}
+}
+
+int hive__guest_post_at(struct hive *hive, struct guest *guest, uint32_t worker)
+{
+	struct worker *w = hive__find_io(hive, worker);
+
+	wrap(guest, worker == HIVE_WORKER_MAIN ? HIVE_WORKER_NONE : worker);
+	if (w && w == hive__current()) {
+		hive__mail_append(w, &guest->parcel);
+		bump(&w->stats.posted, 1);
+		return 0;
+	}
+	if (!w || !inbox_push(&w->inbox, &guest->parcel.letter))
+		return hive__guest_post(hive, guest); /* it has left, or everybody has */
+	hive__wake_if_asleep(w);
+	return 0;
 }
 
 int hive__guest_compute(struct hive *hive, struct guest *guest)

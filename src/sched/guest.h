@@ -69,6 +69,8 @@ int hive__guest_post(struct hive *hive, struct guest *guest);
 /* Any thread. On this very worker: `worker` as in hive_post_to(). 0, -ESRCH, -EINVAL; when it has left meanwhile, anywhere. */
 int hive__guest_check_worker(struct hive *hive, uint32_t worker);
 void hive__guest_ready_at(struct hive *hive, struct guest *guest, uint32_t worker);
+/* Any thread. Its first run, on this very worker; as hive__guest_post(). */
+int hive__guest_post_at(struct hive *hive, struct guest *guest, uint32_t worker);
 /* Any thread; the caller holds. To the compute workers: 0, -ENOMEM; -ENOTSUP: there are none. */
 int hive__guest_compute(struct hive *hive, struct guest *guest);
 

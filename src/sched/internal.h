@@ -13,16 +13,16 @@
 #include "base/memory.h"
 #include "base/parker.h"
 #include "base/thread.h"
-#include "queue/deque.h"
-#include "queue/heap.h"
 #include "queue/idle.h"
 #include "queue/inbox.h"
 #include "queue/pool.h"
 #include "queue/slab.h"
 #include "sched/guest.h"
+#include "sched/local.h"
 #include "sched/parcel.h"
 #include "sched/slots.h"
 #include "sched/state.h"
+#include "sched/timers.h"
 #include "sched/trail.h"
 #include "sched/tune.h"
 
@@ -33,7 +33,11 @@
 
 struct worker_setup { /* the options of a worker, checked and with defaults filled in */
 	int32_t local_budget, private_budget, timer_budget;
-	int32_t pool_probe_interval, pool_batch, steal_attempts, newest_run;
+	enum hive_timers timers; /* HEAP or WHEEL */
+	int32_t pool_probe_interval, pool_batch, steal_attempts, newest_run, io_interval;
+	enum hive_victim victim;
+	bool pool_first; /* a look at the pool that is due comes before the local queue, and takes one task */
+	bool last_now;   /* of a batch from the pool the last task runs at once */
 	int64_t slice_ns, spin_ns;
 	int32_t nice, realtime;
 	bool nice_by_default, batch, outbox, stealing, keep_signals;
@@ -87,7 +91,7 @@ struct worker {
 	struct hive_core *core;   /* O; others: L registry_lock, or between claim and wake */
 
 	alignas(CACHE_LINE) struct private_queue mail; /* O */
-	struct heap timers;                            /* O */
+	struct timers timers;                          /* O */
 	struct letter *unplaced;                       /* O  delayed posts that found no memory in the heap yet */
 	uint64_t timer_sequence;                       /* O */
 	struct hive_timer *firing;            /* O  periodic timer whose callback runs, if it was not stopped there */
@@ -101,6 +105,7 @@ struct worker {
 	uint32_t last_batch, thin_batches;    /* O  how much the last looks at the pool brought */
 	bool patient;                         /* O  waits a moment before it looks at the pool */
 	uint32_t busy_beats;                  /* O  in a row, without a look at the pool */
+	uint32_t tick;                        /* O  beats, for the intervals */
 	int32_t newest_run;                   /* O  newest-first tasks in a row */
 	bool announced, searching;            /* O  its marks in the idle set */
 	bool busy;                            /* O  its last beat found local tasks, pool tasks or loot */
@@ -121,9 +126,10 @@ struct worker {
 	struct guest_place place;     /* O */
 	struct worker_counters stats; /* S */
 	ATOMIC(hive_fn *) last_task;  /* S  that it began */
+	ATOMIC(uint32_t) seeks;       /* S  `searching`, for thieves that look for the busiest */
 	struct trail trail;           /* S */
 
-	struct deque local; /* owner pushes and pops, others steal */
+	struct local local; /* owner pushes and pops, others steal */
 
 	alignas(CACHE_LINE) struct inbox inbox; /* A */
 	ATOMIC(uint32_t) id;                    /* A  by which it can be found; 0 when it cannot */
@@ -147,6 +153,7 @@ struct hive {
 	struct hive_host host;             /* I  complete: no NULL but for what is optional */
 	struct memory memory;              /* I */
 	bool stepped;                      /* I  no threads: the host calls steps */
+	struct hive *outer_world;          /* O  of the thread that started it: started there before */
 	bool exact_clock;                  /* I  the clock is the host's own: no gap between timers, no spin */
 	uint32_t cpus;                     /* I */
 	enum hive_preset preset;           /* I */
@@ -207,7 +214,8 @@ static inline struct worker *hive__main(struct hive *hive)
 /* current.c */
 struct worker *hive__current(void);
 void hive__set_current(struct worker *w);
-void hive__set_world(struct hive *hive);
+void hive__enter_world(struct hive *hive);
+void hive__leave_world(struct hive *hive);
 /* The worker of this very hive that the caller runs on, or NULL. */
 static inline struct worker *hive__current_in(const struct hive *hive)
 {
@@ -233,6 +241,7 @@ static inline void hive__trail(struct worker *w, enum trail_event event, uint64_
 /* setup.c */
 bool hive__core_is_complete(const struct hive_core_ops *core);
 int hive__setup_check(const struct hive_worker_options *options);
+bool hive__oldest_first(const struct hive *hive, const struct hive_worker_options *options);
 int hive__setup_fill(struct hive *hive, struct worker *w, const struct hive_worker_options *options);
 
 /* registry.c */
@@ -273,6 +282,13 @@ void hive__kick(struct worker *w);
 void hive__kick_all(struct hive *hive);
 void hive__end_search_now(struct worker *w);
 
+/* Owner thread. It has begun to search, or has ended. The count of searchers is the caller's business. */
+static inline void hive__mark_searching(struct worker *w, bool searching)
+{
+	w->searching = searching;
+	store_relaxed(&w->seeks, (uint32_t)searching);
+}
+
 /* After something was put: at most one sleeper is woken, none while somebody searches. */
 static inline void hive__wake_if_needed(struct hive *hive, struct workers *set)
 {
@@ -289,12 +305,15 @@ static inline void hive__end_search(struct worker *w)
 
 /* steal.c */
 bool hive__take_from_pool(struct worker *w);
+bool hive__run_from_pool(struct worker *w);
 bool hive__steal_some(struct worker *w);
 int hive__spill(struct worker *w);
+int hive__post_to_full(struct worker *w, struct hive_task task);
 void hive__flush_outbox(struct worker *w);
 
 /* timer.c and after.c */
 bool hive__run_first_timer(struct worker *w, int64_t now_ns);
+int hive__insert_timer(struct worker *w, struct hive_timer *timer);
 int64_t hive__next_due(const struct worker *w);
 void hive__place_delayed(struct worker *w, struct delayed *d);
 bool hive__run_first_unplaced(struct worker *w, int64_t now_ns);
@@ -350,7 +369,7 @@ void hive__hand_over(struct worker *w);
 void hive__hand_over_unstarted(struct worker *w);
 void hive__drop(struct hive *hive, struct hive_task task);
 void hive__drop_pool(struct hive *hive, struct pool *pool);
-void hive__drop_queues(struct worker *w);
+void hive__drop_queues(struct worker *w, bool leaves);
 void hive__silence(struct worker *w);
 
 /* run.c */

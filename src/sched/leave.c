@@ -53,24 +53,26 @@ static void drop_mail(struct worker *w)
 	}
 }
 
-/* Everything this worker holds, its inbox closed for good; but that of the main worker stays open for guests. */
-void hive__drop_queues(struct worker *w)
+/* Everything this worker holds. Its inbox is closed for good when it leaves; others than the main worker, which takes what
+ * finds no other place until the last guest has ended, may do so earlier.                                                 */
+void hive__drop_queues(struct worker *w, bool leaves)
 {
 	struct hive_task task, posts[TUNE_OUTBOX];
 	uint32_t n;
 
 	hive__silence(w);
 	hive__ring_alarms(w);
-	if (w == load_relaxed(&w->hive->main) && hive__guests_hold(w->hive))
-		hive__receive(w, inbox_take(&w->inbox));
-	else
+	if (leaves || w != load_relaxed(&w->hive->main))
 		hive__receive(w, inbox_close(&w->inbox));
+	else
+		hive__receive(w, inbox_take(&w->inbox));
 	drop_mail(w);
 	n = take_outbox(w, posts);
 	for (uint32_t i = 0; i < n; i++)
 		hive__drop(w->hive, posts[i]);
-	while (deque_pop(&w->local, &task))
-		hive__drop(w->hive, task);
+	while (local_size(&w->local) > 0) /* a thief may be faster, and then there may be more */
+		if (local_pop_oldest(&w->local, &task))
+			hive__drop(w->hive, task);
 }
 
 /* Takes all timers out and places them again, each according to what may still happen. */
@@ -146,7 +148,7 @@ static enum parting parting_at_once(struct worker *w, bool is_last)
 	struct hive *hive = w->hive;
 
 	hive__stop_guests(w);
-	hive__drop_queues(w);
+	hive__drop_queues(w, false);
 	hive__drop_pool(hive, &hive->pool);
 	hive__return_holds(w);
 	if (hive__guests_hold(hive)) {
@@ -201,8 +203,8 @@ static void give_local(struct worker *w)
 {
 	struct hive_task task;
 
-	while (deque_size(&w->local) > 0) /* oldest first; a thief may be faster, and then there may be more */
-		if (deque_steal(&w->local, &task))
+	while (local_size(&w->local) > 0) /* oldest first; a thief may be faster, and then there may be more */
+		if (local_pop_oldest(&w->local, &task))
 			give_away(w, &task, 1);
 }
 
@@ -237,7 +239,7 @@ static void hand_over_tasks(struct worker *w, int *budget)
 		finish_private(w, budget);
 		give_outbox(w);
 		give_local(w);
-	} while (w->mail.first || w->outbox_count > 0 || deque_size(&w->local) > 0);
+	} while (w->mail.first || w->outbox_count > 0 || local_size(&w->local) > 0);
 }
 
 /* Delayed posts to whoever is lightest; embedded timers, which belong to somebody's code, to the main worker. */
@@ -298,9 +300,11 @@ static void give_parcel(struct worker *w, struct parcel *p)
 	struct hive *hive = w->hive;
 	struct worker *main = hive__main(hive);
 	struct hive_task task = p->task;
+	bool is_guest = p->kind == PARCEL_GUEST;
 
 	if (pool_give(&hive->pool, hive__thread_number(), task, false) == 0) {
-		hive__parcel_free(p);
+		if (!is_guest) /* that one may run already */
+			hive__parcel_free(p);
 		hive__wake_if_needed(hive, &hive->io);
 		return;
 	}

@@ -152,11 +152,10 @@ int hive_post_local(hive_fn *fn, void *arg)
 
 	if (r < 0)
 		return r;
-	while (!deque_push(&w->local, task)) {
-		r = hive__spill(w);
-		if (r < 0)
-			return r;
-	}
+	if (!local_post(&w->local, task))
+		r = hive__post_to_full(w, task);
+	if (r < 0)
+		return r;
 	bump(&w->stats.posted, 1);
 	if (w->setup.stealing)
 		hive__wake_if_needed(w->hive, &w->hive->io);

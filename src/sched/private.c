@@ -102,6 +102,7 @@ struct parcel *hive__mail_take(struct worker *w)
 static bool forward(struct worker *w, struct parcel *p)
 {
 	struct worker *main = hive__main(w->hive);
+	bool is_guest;
 
 	if (p->kind == PARCEL_REPLY) {
 		p->target = HIVE_WORKER_NONE;
@@ -110,9 +111,11 @@ static bool forward(struct worker *w, struct parcel *p)
 		hive__wake_if_asleep(main);
 		return true;
 	}
+	is_guest = p->kind == PARCEL_GUEST;
 	if (pool_give(&w->hive->pool, hive__thread_number(), p->task, true) < 0)
 		return false;
-	hive__parcel_free(p);
+	if (!is_guest) /* that one runs again, maybe, and its parcel with it */
+		hive__parcel_free(p);
 	hive__wake_if_needed(w->hive, &w->hive->io);
 	return true;
 }

@@ -97,7 +97,7 @@ static void read_worker(struct worker *w, struct hive_worker_stats *s)
 	s->spins = load_relaxed(&c->spins);
 	s->events = load_relaxed(&c->events);
 	s->timers_fired = load_relaxed(&c->timers_fired);
-	s->local = w->kind == HIVE_WORKER_IO ? deque_size(&w->local) : 0;
+	s->local = w->kind == HIVE_WORKER_IO ? local_size(&w->local) : 0;
 	s->private_tasks = load_relaxed(&c->private_tasks);
 	s->timers = load_relaxed(&w->timer_count);
 	s->sources = load_relaxed(&c->sources);

@@ -100,7 +100,7 @@ static void end_io(struct worker *w)
 		return;
 	}
 	hive__call_hook(w, w->setup.on_stop);
-	hive__drop_queues(w);
+	hive__drop_queues(w, true);
 }
 
 /* After the last beat. */

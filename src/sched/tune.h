@@ -20,6 +20,13 @@ static inline int32_t tune_local_budget(int32_t capacity)
 #define TUNE_PRIVATE_BUDGET 64
 #define TUNE_TIMER_BUDGET 64
 
+/* How a worker keeps its timers. [enum hive_timers]  The wheel starts and stops them in O(1); the heap needs memory by need and
+ * is exact about the next deadline. The wheel's own parameters are fixed (queue/wheel.h): slots a level [64, the bits of a
+ * word], how much coarser each level is [8 times: slots at most 1/8 of a delay wide, so that few timers are dealt out at once;
+ * larger: fewer levels to look at and fewer bytes], finest slot [1 ns: no order to be made within a slot].
+ * Bench: timer, timer_cancel with --timers.                                                                                 */
+#define TUNE_TIMERS HIVE_TIMERS_HEAP
+
 /* Longest time a step goes on after its first task. [ns]  Bench: mixed_ui. */
 #define TUNE_SLICE_NS 500000
 
@@ -49,6 +56,19 @@ static inline int32_t tune_local_budget(int32_t capacity)
 /* After so many newest-first tasks in a row the oldest local task has its turn, so that two tasks which keep posting each
  * other cannot starve the rest. [tasks, fixed; off under HIVE_PRESET_ROPHIVE]                                            */
 #define TUNE_NEWEST_RUN 61
+
+/* With the oldest first: after so many turns in a row of the task that was posted last, the ring has its turn. [tasks, fixed] */
+#define TUNE_SLOT_RUN 3
+
+/* Beats between two looks at the system, at letters and timers while there are local tasks. [beats]  Larger: cheaper; smaller:
+ * events wait less. Bench: spawn_local against mixed_ui.                                                                     */
+#define TUNE_IO_INTERVAL 1
+
+/* HIVE_PRESET_FAIO: one task a beat; beats between two looks at the system; beats between two at the pool, which then comes
+ * first. A batch from the pool is half of the local queue's capacity, as far as TUNE_POOL_BATCH_MAX. [tasks], [beats], [beats] */
+#define TUNE_FAIO_LOCAL_BUDGET 1
+#define TUNE_FAIO_IO_INTERVAL 61
+#define TUNE_FAIO_POOL_INTERVAL 61
 
 /* Posts made inside a beat that wait for its end; a full outbox is given to the pool at once. [tasks, fixed] */
 #define TUNE_OUTBOX 256

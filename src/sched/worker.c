@@ -12,7 +12,8 @@ struct step {
 
 static struct step step_begin(struct worker *w, int32_t budget)
 {
-	struct step s = { 0, (uint32_t)budget, 1, hive__now(w->hive), w->setup.slice_ns };
+	/* A single task has no need of the time. */
+	struct step s = { 0, (uint32_t)budget, 1, budget > 1 ? hive__now(w->hive) : 0, w->setup.slice_ns };
 
 	return s;
 }
@@ -125,25 +126,16 @@ static void run_due_timers(struct worker *w)
 	if (hive__next_due(w) == HIVE_FOREVER)
 		return;
 	step = step_begin(w, w->setup.timer_budget);
-	now = step.began_ns;
+	now = step.budget > 1 ? step.began_ns : hive__now(w->hive);
 	while (step_goes_on(w, &step) && hive__run_first_timer(w, now))
 		step.done++;
 	if (step.done > 0)
 		w->timer_wake_ns = now;
 }
 
-/* Newest first; after a long row of these, without the queue ever being empty, once the oldest. */
 static bool next_local(struct worker *w, struct hive_task *ret_task)
 {
-	if (w->setup.newest_run > 0 && ++w->newest_run > w->setup.newest_run) {
-		w->newest_run = 0;
-		if (deque_steal(&w->local, ret_task))
-			return true;
-	}
-	if (deque_pop(&w->local, ret_task))
-		return true;
-	w->newest_run = 0;
-	return false;
+	return local_pop(&w->local, ret_task, &w->newest_run, w->setup.newest_run);
 }
 
 /* Step 4. True: there was something. */
@@ -152,33 +144,54 @@ static bool run_local(struct worker *w)
 	struct hive_task task;
 	struct step step;
 
-	if (deque_size(&w->local) == 0) {
+	if (local_size(&w->local) == 0) {
 		w->newest_run = 0;
 		return false;
 	}
 	step = step_begin(w, w->setup.local_budget);
-	while (deque_size(&w->local) > 0 && step_goes_on(w, &step) && next_local(w, &task)) {
+	while (local_size(&w->local) > 0 && step_goes_on(w, &step) && next_local(w, &task)) {
 		hive__run_task(w, task);
 		step.done++;
 	}
 	return step.done > 0;
 }
 
+static bool tick_is(const struct worker *w, int32_t interval)
+{
+	return interval == 1 || w->tick % (uint32_t)interval == 0;
+}
+
+/* One way to keep a stream of local tasks from starving the pool: it comes before them, now and then. */
+static bool run_pool_first(struct worker *w)
+{
+	return w->setup.pool_first && tick_is(w, w->setup.pool_probe_interval) && hive__run_from_pool(w);
+}
+
+/* The other way: it comes after them, now and then. */
 static void probe_pool_now_and_then(struct worker *w)
 {
-	if (++w->busy_beats >= (uint32_t)w->setup.pool_probe_interval)
+	if (!w->setup.pool_first && ++w->busy_beats >= (uint32_t)w->setup.pool_probe_interval)
 		hive__take_from_pool(w);
 }
 
+/* Does this beat have steps 1 to 3? Each one does, unless it was told to look at the system less often while it is busy. */
+static bool begin_beat(struct worker *w)
+{
+	w->tick++;
+	return !w->busy || tick_is(w, w->setup.io_interval);
+}
+
 /* Steps 2 to 6.5. */
-static void work(struct worker *w)
+static void work(struct worker *w, bool looks_outside)
 {
 	bump(&w->stats.beats, 1);
 	w->busy = false;
 	if (!hive__is_halted(w)) {
-		run_private(w);         /* 2 */
-		run_due_timers(w);      /* 3 */
-		w->busy = run_local(w); /* 4 */
+		if (looks_outside) {
+			run_private(w);    /* 2 */
+			run_due_timers(w); /* 3 */
+		}
+		w->busy = run_pool_first(w) || run_local(w); /* 4 */
 		if (w->busy)
 			probe_pool_now_and_then(w); /* 5, now and then */
 		else
@@ -190,17 +203,23 @@ static void work(struct worker *w)
 
 bool hive__beat(struct worker *w)
 {
-	turn_core(w);
-	work(w);
+	bool looks_outside = begin_beat(w);
+
+	if (looks_outside)
+		turn_core(w);
+	work(w, looks_outside);
 	return hive__parting(w) != PARTING_LEAVE;
 }
 
 /* The host waits instead of the core: the beat ends announced asleep, so that any later post wakes it. */
 bool hive__beat_stepped(struct worker *w, int64_t *ret_wait_ns)
 {
+	bool looks_outside = begin_beat(w);
+
 	hive__get_up(w);
-	w->core->ops->turn(w->core, 0);
-	work(w);
+	if (looks_outside)
+		w->core->ops->turn(w->core, 0);
+	work(w, looks_outside);
 	if (hive__parting(w) == PARTING_LEAVE)
 		return false;
 	*ret_wait_ns = time_to_sleep(w);

@@ -26,7 +26,7 @@ int hive_channel_create(size_t item_bytes, size_t capacity, struct hive_channel 
 
 	if (!ret_channel || item_bytes == 0 || capacity > (SIZE_MAX - sizeof *channel) / item_bytes)
 		return -EINVAL;
-	channel = hive__memory_new(&memory, sizeof *channel + capacity * item_bytes);
+	channel = (struct hive_channel *)hive__memory_new(&memory, sizeof *channel + capacity * item_bytes);
 	if (!channel)
 		return -ENOMEM;
 	channel->capacity = capacity;
@@ -54,7 +54,7 @@ int hive_channel_destroy(struct hive_channel *channel)
 	return 0;
 }
 
-static void copy(void *to, const void *from, size_t bytes)
+static inline void copy(void *to, const void *from, size_t bytes)
 {
 	if (bytes == 8)
 		memcpy(to, from, 8);
@@ -62,20 +62,20 @@ static void copy(void *to, const void *from, size_t bytes)
 		memcpy(to, from, bytes);
 }
 
-static size_t next_place(const struct hive_channel *channel, size_t place)
+static inline size_t next_place(const struct hive_channel *channel, size_t place)
 {
 	return place + 1 == channel->capacity ? 0 : place + 1;
 }
 
 /* All of these under the latch. */
-static void put_into_ring(struct hive_channel *channel, const void *item)
+static inline void put_into_ring(struct hive_channel *channel, const void *item)
 {
 	copy(channel->ring + channel->tail * channel->bytes, item, channel->bytes);
 	channel->tail = next_place(channel, channel->tail);
 	bump(&channel->count, 1);
 }
 
-static void take_from_ring(struct hive_channel *channel, void *ret_item)
+static inline void take_from_ring(struct hive_channel *channel, void *ret_item)
 {
 	copy(ret_item, channel->ring + channel->head * channel->bytes, channel->bytes);
 	channel->head = next_place(channel, channel->head);
@@ -230,9 +230,9 @@ static int recv_slowly(struct hive_channel *channel, void *ret_item, int64_t dea
 	return r;
 }
 
-static int refuse(const struct hive_channel *channel, const void *item, size_t bytes)
+static inline int refuse(const struct hive_channel *channel, const void *item, size_t bytes)
 {
-	if (!channel || channel->magic != CHANNEL_MAGIC || !item)
+	if (!channel || !item || channel->magic != CHANNEL_MAGIC)
 		return -EINVAL;
 	return bytes == channel->bytes ? 0 : -EMSGSIZE;
 }
@@ -249,12 +249,10 @@ static bool comes_soon(struct hive_channel *channel, bool sender)
 	return sender ? count < channel->capacity : count > 0;
 }
 
-int hive_channel_send(struct hive_channel *channel, const void *item, size_t bytes, int64_t deadline_ns)
+static __attribute__((noinline)) int send_otherwise(struct hive_channel *channel, const void *item, int64_t deadline_ns)
 {
-	int r = refuse(channel, item, bytes);
+	int r = try_send(channel, item);
 
-	if (r == 0)
-		r = try_send(channel, item);
 	if (r != -EAGAIN)
 		return r;
 	if (is_past(deadline_ns))
@@ -264,12 +262,10 @@ int hive_channel_send(struct hive_channel *channel, const void *item, size_t byt
 	return r == -EAGAIN ? send_slowly(channel, item, deadline_ns) : r;
 }
 
-int hive_channel_recv(struct hive_channel *channel, void *ret_item, size_t bytes, int64_t deadline_ns)
+static __attribute__((noinline)) int recv_otherwise(struct hive_channel *channel, void *ret_item, int64_t deadline_ns)
 {
-	int r = refuse(channel, ret_item, bytes);
+	int r = try_recv(channel, ret_item);
 
-	if (r == 0)
-		r = try_recv(channel, ret_item);
 	if (r != -EAGAIN)
 		return r;
 	if (is_past(deadline_ns))
@@ -277,6 +273,51 @@ int hive_channel_recv(struct hive_channel *channel, void *ret_item, size_t bytes
 	if (comes_soon(channel, false))
 		r = try_recv(channel, ret_item);
 	return r == -EAGAIN ? recv_slowly(channel, ret_item, deadline_ns) : r;
+}
+
+/* Nobody waits, it is not closed, there is room or an item: the few steps that an item costs. */
+static inline bool send_quickly(struct hive_channel *channel, const void *item)
+{
+	bool room;
+
+	if (!latch_take_zero(&channel->word))
+		return false;
+	room = load_relaxed(&channel->count) < channel->capacity;
+	if (room)
+		put_into_ring(channel, item);
+	latch_give(&channel->word, 0);
+	return room;
+}
+
+static inline bool recv_quickly(struct hive_channel *channel, void *ret_item)
+{
+	bool found;
+
+	if (!latch_take_zero(&channel->word))
+		return false;
+	found = load_relaxed(&channel->count) > 0;
+	if (found)
+		take_from_ring(channel, ret_item);
+	latch_give(&channel->word, 0);
+	return found;
+}
+
+int hive_channel_send(struct hive_channel *channel, const void *item, size_t bytes, int64_t deadline_ns)
+{
+	int r = refuse(channel, item, bytes);
+
+	if (r < 0 || send_quickly(channel, item))
+		return r;
+	return send_otherwise(channel, item, deadline_ns);
+}
+
+int hive_channel_recv(struct hive_channel *channel, void *ret_item, size_t bytes, int64_t deadline_ns)
+{
+	int r = refuse(channel, ret_item, bytes);
+
+	if (r < 0 || recv_quickly(channel, ret_item))
+		return r;
+	return recv_otherwise(channel, ret_item, deadline_ns);
 }
 
 int hive_channel_close(struct hive_channel *channel)

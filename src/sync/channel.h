@@ -9,15 +9,16 @@
 #define CHANNEL_CLOSED UINT64_C(8)
 
 struct hive_channel {
-	ATOMIC(uint64_t) word;  /* A */
-	ATOMIC(size_t) count;   /* L the word's latch; anyone looks. Items inside */
-	size_t head;            /* L place of the oldest */
-	size_t tail;            /* L place of the next */
-	size_t capacity, bytes; /* I */
-	char *ring;             /* I */
-	uint32_t magic;         /* I */
+	/* I  on a line of their own: nobody who only looks at them shall fetch the other line twice */
+	size_t capacity, bytes;
+	char *ring;
+	uint32_t magic;
 
-	alignas(CACHE_LINE) struct wait_list senders, receivers; /* L */
+	alignas(CACHE_LINE) ATOMIC(uint64_t) word; /* A */
+	ATOMIC(size_t) count;                      /* L the word's latch; anyone looks. Items inside */
+	size_t head;                               /* L place of the oldest */
+	size_t tail;                               /* L place of the next */
+	struct wait_list senders, receivers;       /* L */
 };
 
 struct channel_node {

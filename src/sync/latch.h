@@ -34,6 +34,14 @@ static inline uint64_t latch_take(ATOMIC(uint64_t) *word)
 	}
 }
 
+/* The same where nobody is expected and nothing is set. False: somebody is inside, or the word is not 0. */
+static inline bool latch_take_zero(ATOMIC(uint64_t) *word)
+{
+	uint64_t zero = 0;
+
+	return cas_acquire(word, &zero, LATCH_TAKEN); /* LATCH-1 (pairs with LATCH-2, MUTEX-2 and SEM-2) */
+}
+
 static inline void latch_give(ATOMIC(uint64_t) *word, uint64_t next)
 {
 	store_release(word, next); /* LATCH-2 (pairs with LATCH-1, LATCH-3, MUTEX-1 and SEM-1) */

@@ -40,6 +40,8 @@ static const struct row rows[] = {
 	{ "hive_attach", RUNNING, FAILS, attach, NULL },
 	{ "hive_attach", INSIDE, FAILS, attach, NULL },
 	{ "hive_attach", RUNNING, FAILS, attach_compute, NULL },
+	{ "hive_attach", CREATED, FAILS, attach_wheel, NULL },
+	{ "hive_attach", RUNNING, FAILS, attach_wheel, NULL },
 	{ "hive_detach", RUNNING, SURVIVES, detach, load_second },
 	{ "hive_detach", CREATED, SURVIVES, detach, load_second },
 	{ "hive_post", CREATED, FAILS, to_pool, NULL },
@@ -91,6 +93,12 @@ static const struct row rows[] = {
 	{ "hive_version hive_error_name hive_error_text hive_sizeof", NO_HIVE, SILENT, words, NULL },
 	{ "hive_cpus", NO_HIVE, SILENT, machine, NULL },
 	{ "hive_now hive_deadline hive_poll_ms", RUNNING, SILENT, clocks, NULL },
+	{ "hive_channel_create", NO_HIVE, FAILS, channel_create, NULL },
+	{ "hive_channel_destroy hive_channel_send hive_channel_recv hive_channel_close", NO_HIVE, SILENT, channel_use,
+	  make_channel },
+	{ "hive_mutex_init hive_mutex_lock hive_mutex_unlock hive_cond_init hive_cond_wait hive_cond_signal "
+	  "hive_cond_broadcast hive_semaphore_init hive_semaphore_acquire hive_semaphore_release",
+	  NO_HIVE, SILENT, lock_all, NULL },
 	{ "hive_sim_create", NO_HIVE, FAILS, sim_create, NULL },
 	{ "hive_sim_host", NO_HIVE, SILENT, sim_host, NULL },
 	{ "hive_sim_advance", RUNNING, SURVIVES, sim_advance, load_second },
@@ -201,6 +209,7 @@ static void end_world(struct world *w)
 	}
 	CHECK_OK(hive_destroy(w->extra));
 	CHECK_OK(hive_sim_destroy(w->extra_sim));
+	CHECK_OK(hive_channel_destroy(w->channel));
 	CHECK_OK(hive_sim_destroy(w->sim));
 	for (int i = 0; i < 20; i++)
 		CHECK_OK(close(w->fds[i]));

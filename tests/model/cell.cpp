@@ -132,8 +132,16 @@ struct cell_old_turn_ends_nothing : cell_suite<cell_old_turn_ends_nothing, 2> {
 };
 SCENARIO(cell_old_turn_ends_nothing, 50000, 6);
 
-/* As wait.h says: the canceller writes, then looks at the cell; who has parked looks for what was written. */
+/* The canceller writes, then looks at the cell; who has parked looks for what was written. One that begins to wait may have looked
+ * too early, and the canceller as well: so both look after they have written. */
 struct cell_cancel_against_park : cell_suite<cell_cancel_against_park, 2> {
+	void before()
+	{
+		cell_suite::before();
+		cell_claim(&cell, turn, CELL_WOKEN);
+		cell_end(&cell);
+	}
+
 	void thread(unsigned i)
 	{
 		if (i == 1) {
@@ -141,6 +149,9 @@ struct cell_cancel_against_park : cell_suite<cell_cancel_against_park, 2> {
 			settle(cell_cancel(&cell));
 			return;
 		}
+		if (asked.load(rl::mo_relaxed, $)) /* as wait_begin() does */
+			return;
+		turn = cell_begin(&cell, false);
 		context($) = 1;
 		if (cell_park(&cell)) {
 			if (asked.load(rl::mo_seq_cst, $))
@@ -148,12 +159,7 @@ struct cell_cancel_against_park : cell_suite<cell_cancel_against_park, 2> {
 			while (runs.load(rl::mo_acquire, $) == 0) /* a lost cancel is a livelock */
 				rl::yield(1, $);
 		}
-		RL_ASSERT(cell_end(&cell) == CELL_CANCELLED);
-	}
-
-	void after()
-	{
-		RL_ASSERT(claims == 1);
+		RL_ASSERT(cell_end(&cell) == CELL_CANCELLED && claims == 1);
 	}
 };
 SCENARIO(cell_cancel_against_park, 50000, 6);

@@ -4,6 +4,7 @@
 #include "support/fake.h"
 #include "support/lone.h"
 #include "test.h"
+#include "support/kinds.h"
 
 /* ---- what happens at the moment ---- */
 

@@ -28,7 +28,7 @@ static void create(size_t capacity)
 static void until_waits(uint64_t bit)
 {
 	while (!(load_acquire(&channel->word) & bit))
-		hive__thread_yield();
+		hive_yield();
 }
 
 TEST(first_in_first_out)

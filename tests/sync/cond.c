@@ -107,7 +107,7 @@ CREW_TEST(time_out_holds_the_mutex_again)
 	crew_begin(&crew, crew_kind);
 	crew_add(&crew, times_out, NULL);
 	while (load_relaxed(&mutex.state) == 0)
-		hive__thread_yield();
+		hive_yield();
 	CHECK_OK(hive_mutex_lock(&mutex, HIVE_FOREVER)); /* while it waits for its time */
 	inside = 1;
 	UNTIL_WAITING_OR(&mutex, 1, &gone); /* it wants the mutex back */

@@ -13,7 +13,7 @@ static void visit(int rounds)
 		CHECK_EQ(++inside, 1);
 		total++;
 		if (i % 16 == 0)
-			hive__thread_yield();
+			hive_yield();
 		inside--;
 		CHECK_OK(hive_mutex_unlock(&mutex));
 	}

@@ -182,6 +182,7 @@ TEST(bench_runs_each_scenario_that_it_lists)
 		     { "eventfd_floor", "p50_ns p99_ns" },
 		     { "timer", "ops_per_s p50_ns p99_ns min_ns cpu_s" },
 		     { "timer_cancel", "ops_per_s" },
+		     { "switch", "ops_per_s switch_ns enter_switch_ns stack_get_put_ns" },
 		     { "idle", "cpu_s cpu_percent context_switches" },
 		     { "yield", "ops_per_s" },
 		     { "chan", "ops_per_s" },
@@ -195,7 +196,7 @@ TEST(bench_runs_each_scenario_that_it_lists)
 		return;
 	CHECK_EQ(run_tool("bench --list", false), 0);
 	count = split(lines, 64);
-	CHECK(count >= 18);
+	CHECK(count >= 19);
 	for (int i = 0; i < count; i++)
 		CHECK_EQ(sscanf(lines[i], "%31s", names[i]), 1);
 	for (int i = 0; i < count; i++) {
@@ -297,6 +298,11 @@ TEST(bench_prints_csv_and_takes_core_and_preset)
 		CHECK_EQ(commas(lines[i]), commas(lines[0]));
 	CHECK_EQ(run_tool("bench --scenario post --n 500 --core kqueue", false), 2);
 	CHECK_EQ(run_tool("bench --scenario post --n 500 --preset other", false), 2);
+	CHECK_EQ(run_tool("bench --scenario timer --n 50 --timers wheel", true), 0);
+	CHECK_EQ(run_tool("bench --scenario timer --n 50 --timers list", false), 2);
+	CHECK_EQ(run_tool("bench --scenario spawn_local --n 500 --order oldest", true), 0);
+	CHECK_EQ(run_tool("bench --scenario steal --n 500 --order newest --preset faio", true), 0);
+	CHECK_EQ(run_tool("bench --scenario post --n 500 --order middle", false), 2);
 }
 
 /* exit codes: 10 for a scenario that does not exist, 2 for a wrong command line. */
