@@ -69,6 +69,9 @@ if(NOT ROPHIVE_SANITIZE MATCHES "thread" AND NOT ROPHIVE_LOCKED_QUEUES AND NOT R
 	rophive_test(explore.programs explore explore --seeds 500 --jobs 1)
 endif()
 
+# The driver of the peers can be read; the rest of it needs packages.
+rophive_test(tool.peers tool ${PROJECT_SOURCE_DIR}/bench/peers/run --help)
+
 # Examples are built as a reader would build them: GNU C by default, nothing of ours but the library.
 file(GLOB examples CONFIGURE_DEPENDS examples/*.c)
 foreach(file ${examples})
@@ -81,7 +84,6 @@ foreach(file ${examples})
 	rophive_test(example.${name} example example.${name})
 endforeach()
 
-rophive_test(tool.peers tool ${PROJECT_SOURCE_DIR}/bench/peers/run --help) # it can be read; the rest needs packages
 rophive_test(check.selftest check ${PROJECT_SOURCE_DIR}/tools/check/selftest)
 if(ROPHIVE_INSTALL AND NOT ROPHIVE_SANITIZE)
 	rophive_test(install.consumer install ${PROJECT_SOURCE_DIR}/tests/install/run ${PROJECT_BINARY_DIR})
