@@ -72,6 +72,9 @@ if(NOT ROPHIVE_SANITIZE MATCHES "thread" AND NOT ROPHIVE_LOCKED_QUEUES AND NOT R
 	rophive_test(explore.programs explore explore --seeds 500 --jobs 1)
 endif()
 
+# The driver of the peers can be read; the rest of it needs packages.
+rophive_test(tool.peers tool ${PROJECT_SOURCE_DIR}/bench/peers/run --help)
+
 # Examples are built as a reader would build them: GNU C by default, nothing of ours but the library.
 file(GLOB examples CONFIGURE_DEPENDS examples/*.c)
 foreach(file ${examples})
