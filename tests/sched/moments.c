@@ -339,6 +339,7 @@ TEST(an_answer_that_comes_too_late_goes_to_the_main_worker_while_it_is_there)
 			CHECK_OK(hive_stop(f.hive, HIVE_NOW, HIVE_FOREVER));
 			fake_step(&f, ids[0]);
 			CHECK_ERR(fake_step(&f, id), -ESHUTDOWN);
+			CHECK_ERR(fake_step(&f, ids[0]), -ESHUTDOWN); /* whose inbox was open until now */
 			CHECK_EQ(f.drops, 1);
 		} else {
 			fake_step(&f, id);
