@@ -42,10 +42,12 @@ bool hive__compute_beat(struct worker *w, int64_t *ret_wait_ns)
 		run_one(w, task);
 		return true;
 	}
-	if (hive__state(hive) >= HIVE_DRAINING && !pool_is_empty(&hive->compute_pool))
-		return true; /* the hint said empty; what was accepted has to run */
-	if (load_relaxed(&hive->state) >= HIVE_DRAINING && !hive__guests_hold(hive))
-		return false;
+	if (hive__state(hive) >= HIVE_DRAINING) { /* asked once: what was accepted before it was so has to run */
+		if (!pool_is_empty(&hive->compute_pool))
+			return true; /* the hint said empty */
+		if (!hive__guests_hold(hive))
+			return false;
+	}
 	if (!ret_wait_ns) {
 		sleep_in_parker(w);
 	} else if (hive__fall_asleep(w)) {

@@ -14,15 +14,19 @@ void crew_clear(void)
 	memset(&crew, 0, sizeof crew);
 }
 
-static bool may_be_cancelled(void)
+/* -1 is a thread: nobody cancels those. */
+static bool may_be_cancelled(int self)
 {
-	return crew.now || crew.cancels;
+	return self >= 0 && (crew.now || crew.ones[self].cancelled);
 }
 
 /* What a wait may say. -ENOMEM: a fault took the memory of its deadline. */
-static void check_wait(int r, bool has_deadline)
+static void check_wait(int self, int r, int64_t deadline)
 {
-	EXPECT(r == 0 || (r == -ETIMEDOUT && has_deadline) || (r == -ECANCELED && may_be_cancelled()) ||
+	bool has_deadline = deadline != HIVE_FOREVER;
+
+	EXPECT(r != -ETIMEDOUT || explore_now() >= deadline);
+	EXPECT(r == 0 || (r == -ETIMEDOUT && has_deadline) || (r == -ECANCELED && may_be_cancelled(self)) ||
 	       (r == -ENOMEM && has_deadline));
 }
 
@@ -44,14 +48,14 @@ static struct one *find_free(int self)
 	return NULL;
 }
 
-static void join(struct one *o)
+static void join(struct one *o, int self)
 {
 	int64_t deadline = some_deadline();
 	int result = -1, r;
 
 	o->taken = true;
 	r = hive_fiber_join(o->handle, deadline, &result);
-	check_wait(r, deadline != HIVE_FOREVER);
+	check_wait(self, r, deadline);
 	if (r < 0) {
 		o->taken = false;
 		return;
@@ -80,7 +84,7 @@ static void wait_several(int self)
 		EXPECT((r == 0) == (index < n));
 	}
 	if (r != -ESRCH) /* joined by others meanwhile */
-		check_wait(r, deadline != HIVE_FOREVER);
+		check_wait(self, r, deadline);
 }
 
 void crew_ask(int self)
@@ -98,7 +102,7 @@ void crew_ask(int self)
 		EXPECT(hive_fiber_detach(o->handle) == 0);
 		break;
 	default:
-		join(o);
+		join(o, self);
 	}
 }
 
@@ -112,14 +116,14 @@ static int compute(void *arg)
 	return 42;
 }
 
-static void offload(void)
+static void offload(int self)
 {
 	int64_t deadline = some_deadline();
 	int result = 0, r = hive_offload(compute, NULL, deadline, &result);
 
 	if (r == -ENOMEM || (r == -ECANCELED && crew.stopping)) /* no compute worker is left to drain for */
 		return;
-	check_wait(r, deadline != HIVE_FOREVER);
+	check_wait(self, r, deadline);
 	EXPECT(result == (r == 0 ? 42 : 0));
 }
 
@@ -134,25 +138,26 @@ static void set_values(int self)
 
 static void act(int self, int depth)
 {
-	int64_t delay = (int64_t)explore_draw(2000) - 100;
+	int64_t delay = (int64_t)explore_draw(2000) - 100, due = explore_now() + delay;
 	int r;
 
 	switch (explore_draw(7)) {
 	case 0:
 		r = hive_yield();
-		EXPECT(r == 0 || (r == -ECANCELED && may_be_cancelled()));
+		EXPECT(r == 0 || (r == -ECANCELED && may_be_cancelled(self)));
 		break;
 	case 1:
 	case 2:
 		r = hive_sleep(delay);
-		EXPECT(r == 0 || r == -ENOMEM || (r == -ECANCELED && may_be_cancelled()));
+		EXPECT(r == 0 || r == -ENOMEM || (r == -ECANCELED && may_be_cancelled(self)));
+		EXPECT(r < 0 || explore_now() >= due); /* never early */
 		break;
 	case 3:
 		set_values(self);
 		break;
 	case 4:
 		if (crew.offloading)
-			offload();
+			offload(self);
 		break;
 	case 5:
 		if (depth < 2)
@@ -218,9 +223,9 @@ void crew_canceller(void *count)
 		if (!o)
 			continue;
 		o->taken = true; /* or its handle might be gone when we use it */
+		o->cancelled = true;
 		r = hive_fiber_cancel(o->handle);
 		EXPECT(r == 0);
-		o->cancelled = true;
 		o->taken = false;
 	}
 }

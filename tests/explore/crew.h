@@ -22,7 +22,6 @@ extern struct crew {
 	bool joined;     /* hive_join() has returned */
 	bool stopping;   /* a stop was asked for: spawns may be refused, waits may be cancelled */
 	bool now;        /* not by a drain without a deadline */
-	bool cancels;    /* somebody cancels fibers */
 	bool offloading; /* there are compute workers, and there will be */
 } crew;
 

@@ -69,7 +69,6 @@ void cancels_race_with_parking(void *arg)
 	crew_clear();
 	if (!open_hive((struct range){ 1, 3 }, (struct range){ 0, 0 }, 0))
 		return;
-	crew.cancels = true;
 	for (int i = 0; i < n; i++) {
 		struct one *o = &crew.ones[crew.used++];
 
@@ -102,7 +101,7 @@ void cancels_race_with_everything(void *arg)
 	crew_clear();
 	if (!open_hive((struct range){ 1, 2 }, (struct range){ 1, 1 }, 0))
 		return;
-	crew.cancels = crew.offloading = true;
+	crew.offloading = true;
 	threads[0] = explore_spawn("poster", crew_poster, number(1 + (intptr_t)explore_draw(4)));
 	threads[1] = explore_spawn("poster", crew_poster, number(1 + (intptr_t)explore_draw(3)));
 	threads[2] = explore_spawn("canceller", crew_canceller, number(4));
@@ -172,7 +171,8 @@ void fibers_move_when_their_worker_leaves(void *arg)
 /* ---- hive_block_on() ---- */
 
 static struct {
-	int begun, ended, late;
+	int begun, ended;
+	bool limited; /* by a deadline: they may wait for ever */
 } tree;
 
 static int grow(void *arg)
@@ -190,7 +190,7 @@ static int grow(void *arg)
 			EXPECT(hive_fiber_detach(child) == 0);
 	}
 	for (uint32_t n = explore_draw(3); n > 0; n--)
-		if (hive_sleep((int64_t)explore_draw(2000)) < 0)
+		if (hive_sleep(tree.limited && explore_draw(3) == 0 ? HIVE_FOREVER : (int64_t)explore_draw(2000)) < 0)
 			break;
 	tree.ended++;
 	return (int)depth;
@@ -202,6 +202,7 @@ static void block(void *arg)
 	int64_t deadline = explore_draw(2) ? HIVE_FOREVER : hive_deadline(ledger.hive, (int64_t)explore_draw(4000));
 	int begun = tree.begun, result = -1, r;
 
+	tree.limited = arg && deadline != HIVE_FOREVER;
 	r = hive_block_on(ledger.hive, grow, number(depth), deadline, &result);
 	EXPECT(r == 0 || r == -ENOMEM || (r == -ETIMEDOUT && deadline != HIVE_FOREVER) ||
 	       (r == -ESHUTDOWN && crew.stopping));
@@ -209,7 +210,6 @@ static void block(void *arg)
 		EXPECT(result == depth || (result == -ECANCELED && crew.now));
 	if (arg) /* alone: everybody beneath has ended, and nobody was late */
 		EXPECT(tree.begun == tree.ended && tree.begun >= begun);
-	tree.late += r == -ETIMEDOUT;
 }
 
 /* The caller goes on when all have ended, not before, and for all that there is a deadline or a stop. */
@@ -220,7 +220,8 @@ void block_on_waits_for_all(void *arg)
 
 	(void)arg;
 	crew_clear();
-	tree.begun = tree.ended = tree.late = 0;
+	tree.begun = tree.ended = 0;
+	tree.limited = false;
 	if (!open_hive((struct range){ 1, 3 }, (struct range){ 0, 0 }, 0))
 		return;
 	threads[n++] = explore_spawn("blocker", block, alone ? &tree : NULL);

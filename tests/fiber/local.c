@@ -132,6 +132,7 @@ TEST(values_cost_memory_once_and_give_it_back)
 {
 	int64_t before;
 
+	world = (struct fake){ 0 };
 	fake_create(&world, (struct hive_options){ .io_workers = 1 });
 	fake_start(&world);
 	CHECK_OK(hive_spawn(world.hive, set_and_spawn, NULL, NULL, NULL)); /* queues, caches */
@@ -181,6 +182,7 @@ TEST(setting_without_memory_changes_nothing_and_leaks_nothing)
 {
 	failures = 0;
 	for (intptr_t key = 0; key < 8; key++) {
+		world = (struct fake){ 0 };
 		fake_create(&world, (struct hive_options){ .io_workers = 1 });
 		fake_start(&world);
 		CHECK_OK(hive_spawn(world.hive, spawn_the_poor, number(key), NULL, NULL));

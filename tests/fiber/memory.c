@@ -211,6 +211,7 @@ static int wait_for_master(void *arg)
 TEST(waking_many_needs_no_memory)
 {
 	for (int from_outside = 0; from_outside < 2; from_outside++) {
+		world = (struct fake){ 0 };
 		fake_create(&world,
 		            (struct hive_options){ .io_workers = 2,
 		                                   .io = &(struct hive_worker_options){ .local_capacity = 4 } });
@@ -244,6 +245,7 @@ static int yield_often(void *arg)
 
 TEST(yielding_needs_no_memory)
 {
+	world = (struct fake){ 0 };
 	fake_create(&world, (struct hive_options){ .io_workers = 2,
 	                                           .io = &(struct hive_worker_options){ .local_capacity = 4 } });
 	fake_start(&world);
