@@ -31,7 +31,7 @@ static void tell(struct tracker *tracker, int result)
 	tracker->done = true;
 	node = node_take(&tracker->waits);
 	if (node)
-		wait_wake(node->wait);
+		hive__wait_wake(node->wait);
 	lock_release(&tracker->lock);
 }
 
@@ -120,15 +120,15 @@ static int wait_for_end(struct hive_fiber *f, int64_t deadline_ns, uint64_t bits
 		return 0;
 	if (deadline_ns == HIVE_NOWAIT)
 		return load_relaxed(&f->fate) & bits ? -EALREADY : -ETIMEDOUT;
-	r = wait_begin(&wait, "join");
+	r = hive__wait_begin(&wait, "join");
 	if (r < 0)
 		return r;
 	fate = enlist(f, &node, wait, bits);
 	if (fate & (FATE_ENDED | bits)) {
-		wait_give_up(wait);
+		hive__wait_give_up(wait);
 		return fate & bits ? -EALREADY : 0;
 	}
-	r = wait_end(wait, deadline_ns);
+	r = hive__wait_end(wait, deadline_ns);
 	if (r < 0)
 		strike_off(f, &node, bits);
 	return r < 0 && fate_has_ended(&f->fate) ? 0 : r;
@@ -212,7 +212,7 @@ static int wait_for_one(struct hive_fiber *const *fibers, size_t count, int64_t 
 	struct hive_fiber *f = NULL;
 	size_t enlisted = 0;
 	struct wait wait;
-	int r = wait_begin(&wait, "wait_any");
+	int r = hive__wait_begin(&wait, "wait_any");
 
 	if (r < 0)
 		return r;
@@ -220,9 +220,9 @@ static int wait_for_one(struct hive_fiber *const *fibers, size_t count, int64_t 
 	       !(enlist(f, &nodes[enlisted], wait, 0) & FATE_ENDED))
 		enlisted++;
 	if (enlisted == count)
-		r = wait_end(wait, deadline_ns);
+		r = hive__wait_end(wait, deadline_ns);
 	else
-		wait_give_up(wait);
+		hive__wait_give_up(wait);
 	if (enlisted < count && r == 0)
 		*ret_index = enlisted;
 	for (size_t i = enlisted; i-- > 0;)
@@ -263,19 +263,19 @@ static int wait_for_tracker(struct tracker *tracker, int64_t deadline_ns)
 {
 	struct wait_node node = { .link = NULL };
 	struct wait wait;
-	int r = wait_begin(&wait, "block_on");
+	int r = hive__wait_begin(&wait, "block_on");
 
 	if (r < 0)
 		return r;
 	lock_acquire(&tracker->lock);
 	if (tracker->done) {
 		lock_release(&tracker->lock);
-		wait_give_up(wait);
+		hive__wait_give_up(wait);
 		return 0;
 	}
 	node_add(&tracker->waits, &node, wait);
 	lock_release(&tracker->lock);
-	r = wait_end(wait, deadline_ns);
+	r = hive__wait_end(wait, deadline_ns);
 	lock_acquire(&tracker->lock);
 	node_remove(&tracker->waits, &node);
 	if (tracker->done)

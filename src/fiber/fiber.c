@@ -381,9 +381,9 @@ int hive_sleep(int64_t delay_ns)
 	if (delay_ns < 1)
 		return hive_yield();
 	deadline_ns = hive_deadline(hive_current() ? NULL : hive__guest_world(), delay_ns);
-	r = wait_begin(&wait, "sleep");
+	r = hive__wait_begin(&wait, "sleep");
 	if (r < 0)
 		return r;
-	r = wait_end(wait, deadline_ns);
+	r = hive__wait_end(wait, deadline_ns);
 	return r == -ETIMEDOUT ? 0 : r;
 }

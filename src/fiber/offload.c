@@ -42,7 +42,7 @@ static void finish(struct offload *o)
 	o->done = true;
 	node = node_take(&o->waits);
 	if (node)
-		wait_wake(node->wait);
+		hive__wait_wake(node->wait);
 	lock_release(&o->lock);
 }
 
@@ -103,19 +103,19 @@ static int wait_until_done(struct offload *o, bool begun, int64_t deadline_ns)
 {
 	struct wait_node node = { .link = NULL };
 	struct wait wait;
-	int r = begun ? wait_begin_shielded(&wait, "offload") : wait_begin(&wait, "offload, queued");
+	int r = begun ? hive__wait_begin_shielded(&wait, "offload") : hive__wait_begin(&wait, "offload, queued");
 
 	if (r < 0)
 		return r;
 	lock_acquire(&o->lock);
 	if (o->done) {
 		lock_release(&o->lock);
-		wait_give_up(wait);
+		hive__wait_give_up(wait);
 		return 0;
 	}
 	node_add(&o->waits, &node, wait);
 	lock_release(&o->lock);
-	r = wait_end(wait, deadline_ns);
+	r = hive__wait_end(wait, deadline_ns);
 	lock_acquire(&o->lock);
 	node_remove(&o->waits, &node);
 	if (o->done)

@@ -34,7 +34,7 @@ static __attribute__((noinline)) struct waiter *waiter_of_thread(void)
 	return &mine->waiter;
 }
 
-void *wait_self(void)
+void *hive__wait_self(void)
 {
 	struct hive_fiber *f = hive__fiber_here();
 
@@ -58,25 +58,25 @@ static int begin(struct wait *ret_wait, const char *why, bool shielded)
 	return 0;
 }
 
-int wait_begin(struct wait *ret_wait, const char *why)
+int hive__wait_begin(struct wait *ret_wait, const char *why)
 {
 	return begin(ret_wait, why, false);
 }
 
-int wait_begin_shielded(struct wait *ret_wait, const char *why)
+int hive__wait_begin_shielded(struct wait *ret_wait, const char *why)
 {
 	return begin(ret_wait, why, true);
 }
 
-void wait_held(int32_t n)
+void hive__wait_held(int32_t n)
 {
-	struct waiter *self = (struct waiter *)wait_self();
+	struct waiter *self = (struct waiter *)hive__wait_self();
 
 	self->mutexes += (uint32_t)n;
 }
 
 /* After the claim the owner may be gone, unless it is parked and waits for us, or is a thread, which waits for its token. */
-enum cell_claim wait_claim(struct wait wait)
+enum cell_claim hive__wait_claim(struct wait wait)
 {
 	bool is_thread = wait.who->is_thread;
 	enum cell_claim claim = cell_claim(&wait.who->cell, wait.turn, CELL_WOKEN);
@@ -84,7 +84,7 @@ enum cell_claim wait_claim(struct wait wait)
 	return claim == CELL_OURS && is_thread ? CELL_OURS_PARKED : claim;
 }
 
-void wait_deliver(struct wait wait)
+void hive__wait_deliver(struct wait wait)
 {
 	if (wait.who->is_thread)
 		parker_unpark(&((struct thread_waiter *)(void *)wait.who)->parker);
@@ -92,12 +92,12 @@ void wait_deliver(struct wait wait)
 		hive__fiber_resume(fiber_of_waiter(wait.who));
 }
 
-bool wait_wake(struct wait wait)
+bool hive__wait_wake(struct wait wait)
 {
-	enum cell_claim claim = wait_claim(wait);
+	enum cell_claim claim = hive__wait_claim(wait);
 
 	if (claim == CELL_OURS_PARKED)
-		wait_deliver(wait);
+		hive__wait_deliver(wait);
 	return claim != CELL_NOT_OURS;
 }
 
@@ -193,14 +193,14 @@ static inline __attribute__((always_inline)) int end_fiber(struct hive_fiber *f,
 	return result_of(&f->waiter);
 }
 
-int wait_end(struct wait wait, int64_t deadline_ns)
+int hive__wait_end(struct wait wait, int64_t deadline_ns)
 {
 	if (wait.who->is_thread)
 		return end_thread(wait.who, wait.turn, deadline_ns);
 	return end_fiber(fiber_of_waiter(wait.who), wait.turn, deadline_ns);
 }
 
-bool wait_give_up(struct wait wait)
+bool hive__wait_give_up(struct wait wait)
 {
 	bool ours = cell_claim(&wait.who->cell, wait.turn, CELL_LATE) != CELL_NOT_OURS;
 

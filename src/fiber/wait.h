@@ -5,14 +5,14 @@
  *
  *     struct wait wait;
  *     struct wait_node node;
- *     r = wait_begin(&wait, "channel");          refused: -EDEADLK, -ECANCELED
+ *     r = hive__wait_begin(&wait, "channel");          refused: -EDEADLK, -ECANCELED
  *     lock; look again; nothing there: node_add(&list, &node, wait); unlock
- *     r = wait_end(wait, deadline_ns);           0: woken by wait_wake(); -ETIMEDOUT, -ECANCELED
+ *     r = hive__wait_end(wait, deadline_ns);           0: woken by hive__wait_wake(); -ETIMEDOUT, -ECANCELED
  *     if (r < 0) { lock; node_remove(&list, &node); unlock }
  *
- * and the other side, under the same lock: node = node_take(&list); if (wait_wake(node->wait)) it is his, else the next one.
+ * and the other side, under the same lock: node = node_take(&list); if (hive__wait_wake(node->wait)) it is his, else the next one.
  *
- * Exactly one caller of wait_wake(), the deadline and the canceller ends a wait. Who ended it must not touch the node afterwards: it
+ * Exactly one caller of hive__wait_wake(), the deadline and the canceller ends a wait. Who ended it must not touch the node afterwards: it
  * lies on the stack of somebody who runs again.                                                                               */
 #include "base/atomic.h"
 #include "fiber/cell.h"
@@ -24,28 +24,28 @@ struct wait {
 	uint64_t turn;
 };
 
-/* Any thread. 0: a wait has begun, and wait_end() or wait_give_up() has to follow on this very fiber or thread. `why` is for dumps,
+/* Any thread. 0: a wait has begun, and hive__wait_end() or hive__wait_give_up() has to follow on this very fiber or thread. `why` is for dumps,
  * a literal. -EDEADLK: on an IO worker outside a fiber. -ECANCELED: fiber is cancelled, or its hive stops now.             */
-int wait_begin(struct wait *ret_wait, const char *why);
+int hive__wait_begin(struct wait *ret_wait, const char *why);
 /* The same for waits that must not be cancelled, as that for a mutex one has promised to hold again. */
-int wait_begin_shielded(struct wait *ret_wait, const char *why);
+int hive__wait_begin_shielded(struct wait *ret_wait, const char *why);
 /* Any thread. True: this call ended the wait, its owner goes on. False: it had ended. */
-bool wait_wake(struct wait wait);
+bool hive__wait_wake(struct wait wait);
 /* The owner. Waits. 0, -ETIMEDOUT, -ECANCELED; -ENOMEM: no memory for the deadline's timer, nobody had woken it. */
-int wait_end(struct wait wait, int64_t deadline_ns);
-/* The owner, in place of wait_end(). True: nobody had woken it. False: somebody has, and what he did counts. */
-bool wait_give_up(struct wait wait);
+int hive__wait_end(struct wait wait, int64_t deadline_ns);
+/* The owner, in place of hive__wait_end(). True: nobody had woken it. False: somebody has, and what he did counts. */
+bool hive__wait_give_up(struct wait wait);
 
-/* wait_wake() in two steps, for who holds the lock of an object and does not want to make a system call under it. Between the two the
+/* hive__wait_wake() in two steps, for who holds the lock of an object and does not want to make a system call under it. Between the two the
  * owner may run already unless CELL_OURS_PARKED was answered: only then deliver, once, and until then its node stays.       */
-enum cell_claim wait_claim(struct wait wait);
-void wait_deliver(struct wait wait);
+enum cell_claim hive__wait_claim(struct wait wait);
+void hive__wait_deliver(struct wait wait);
 
 /* Any thread. Who runs here, as a waiter: the fiber, or a thread-local of the thread. Never NULL, and a multiple of 8. A fiber
  * stays the same wherever it goes on.                                                                                       */
-void *wait_self(void);
+void *hive__wait_self(void);
 /* Any thread. The caller holds so many mutexes more, or fewer. Counted for one who ends with a mutex held. */
-void wait_held(int32_t n);
+void hive__wait_held(int32_t n);
 
 /* First come, first served. Under the lock of the object that it belongs to. */
 struct wait_node {

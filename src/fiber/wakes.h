@@ -20,7 +20,7 @@ static inline void wakes_init(struct wakes *w)
 /* Under the latch; the node is in no list. True: it is woken, by us. False: its wait had ended. */
 static inline bool wakes_claim(struct wakes *w, struct wait_node *node)
 {
-	enum cell_claim claim = wait_claim(node->wait);
+	enum cell_claim claim = hive__wait_claim(node->wait);
 
 	if (claim == CELL_OURS_PARKED) {
 		node->next = NULL;
@@ -35,7 +35,7 @@ static inline void wakes_deliver(const struct wakes *w)
 {
 	for (struct wait_node *node = w->first, *next; node; node = next) {
 		next = node->next;
-		wait_deliver(node->wait);
+		hive__wait_deliver(node->wait);
 	}
 }
 

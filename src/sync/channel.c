@@ -160,7 +160,7 @@ static int try_recv(struct hive_channel *channel, void *ret_item)
 static int wait_in(struct hive_channel *channel, struct wait_list *list, uint64_t bit, struct channel_node *mine,
                    struct wait wait, int64_t deadline_ns)
 {
-	int r = wait_end(wait, deadline_ns);
+	int r = hive__wait_end(wait, deadline_ns);
 	uint64_t word;
 
 	if (r == 0) {
@@ -179,7 +179,7 @@ static int send_slowly(struct hive_channel *channel, const void *item, int64_t d
 	struct wakes wakes;
 	struct wait wait;
 	uint64_t word;
-	int r = wait_begin(&wait, "channel: send");
+	int r = hive__wait_begin(&wait, "channel: send");
 
 	if (r < 0)
 		return r;
@@ -194,7 +194,7 @@ static int send_slowly(struct hive_channel *channel, const void *item, int64_t d
 	wakes_deliver(&wakes);
 	if (r == -EAGAIN)
 		return wait_in(channel, &channel->senders, CHANNEL_SENDERS, &mine, wait, deadline_ns);
-	wait_give_up(wait);
+	hive__wait_give_up(wait);
 	return r;
 }
 
@@ -204,7 +204,7 @@ static int recv_slowly(struct hive_channel *channel, void *ret_item, int64_t dea
 	struct wakes wakes;
 	struct wait wait;
 	uint64_t word;
-	int r = wait_begin(&wait, "channel: receive");
+	int r = hive__wait_begin(&wait, "channel: receive");
 
 	if (r < 0)
 		return r;
@@ -219,7 +219,7 @@ static int recv_slowly(struct hive_channel *channel, void *ret_item, int64_t dea
 	wakes_deliver(&wakes);
 	if (r == -EAGAIN)
 		return wait_in(channel, &channel->receivers, CHANNEL_RECEIVERS, &mine, wait, deadline_ns);
-	wait_give_up(wait);
+	hive__wait_give_up(wait);
 	return r;
 }
 

@@ -23,7 +23,7 @@ static void give(struct hive_cond *cond)
 
 int hive_cond_wait(struct hive_cond *cond, struct hive_mutex *mutex, int64_t deadline_ns)
 {
-	uint64_t self = (uint64_t)(uintptr_t)wait_self();
+	uint64_t self = (uint64_t)(uintptr_t)hive__wait_self();
 	struct wait_node node = { 0 };
 	struct wait wait;
 	int r;
@@ -34,14 +34,14 @@ int hive_cond_wait(struct hive_cond *cond, struct hive_mutex *mutex, int64_t dea
 		return -EPERM;
 	if (is_past(deadline_ns))
 		return -ETIMEDOUT;
-	r = wait_begin(&wait, "condition");
+	r = hive__wait_begin(&wait, "condition");
 	if (r < 0)
 		return r;
 	latch_take(&cond->state);
 	node_add(list_in(cond->waiters), &node, wait);
 	give(cond);
 	hive_mutex_unlock(mutex);
-	r = wait_end(wait, deadline_ns);
+	r = hive__wait_end(wait, deadline_ns);
 	if (r == 0) {
 		latch_pass(&cond->state);
 	} else {

@@ -33,7 +33,7 @@ void hive_mutex_init(struct hive_mutex *mutex)
 
 static uint64_t self_number(void)
 {
-	return (uint64_t)(uintptr_t)wait_self();
+	return (uint64_t)(uintptr_t)hive__wait_self();
 }
 
 static uint64_t if_any(struct hive_mutex *mutex)
@@ -56,7 +56,7 @@ static int take_or_wait(struct hive_mutex *mutex, struct mutex_node *mine, int64
 {
 	struct wait wait;
 	bool woken = mine->passed > 0;
-	int r = shielded ? wait_begin_shielded(&wait, "mutex") : wait_begin(&wait, "mutex");
+	int r = shielded ? hive__wait_begin_shielded(&wait, "mutex") : hive__wait_begin(&wait, "mutex");
 	uint64_t word;
 
 	if (r < 0 && !woken)
@@ -64,7 +64,7 @@ static int take_or_wait(struct hive_mutex *mutex, struct mutex_node *mine, int64
 	if (mutex_take_latched(latch_take(&mutex->state), mine->self, woken, &word)) {
 		latch_give(&mutex->state, word);
 		if (r == 0)
-			wait_give_up(wait);
+			hive__wait_give_up(wait);
 		return 0;
 	}
 	if (r < 0) { /* its holder wakes another one */
@@ -76,7 +76,7 @@ static int take_or_wait(struct hive_mutex *mutex, struct mutex_node *mine, int64
 	else
 		node_add(list_in(mutex->waiters), &mine->node, wait);
 	latch_give(&mutex->state, word | WORD_WAITERS);
-	r = wait_end(wait, deadline_ns);
+	r = hive__wait_end(wait, deadline_ns);
 	if (r < 0)
 		return leave_list(mutex, mine, r);
 	if (!mine->handed)
@@ -99,7 +99,7 @@ static int lock_slowly(struct hive_mutex *mutex, uint64_t self, int64_t deadline
 static void count_held(int32_t n)
 {
 #if defined(HIVE_DEBUG)
-	wait_held(n);
+	hive__wait_held(n);
 #else
 	(void)n;
 #endif

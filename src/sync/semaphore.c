@@ -43,7 +43,7 @@ static int acquire_slowly(struct hive_semaphore *semaphore, uint32_t n, int64_t 
 {
 	struct semaphore_node mine = { .wants = n };
 	struct wait wait;
-	int r = wait_begin(&wait, "semaphore");
+	int r = hive__wait_begin(&wait, "semaphore");
 	uint64_t word;
 
 	if (r < 0)
@@ -51,12 +51,12 @@ static int acquire_slowly(struct hive_semaphore *semaphore, uint32_t n, int64_t 
 	word = latch_take(&semaphore->state);
 	if (!(word & WORD_WAITERS) && semaphore_count(word) >= n) {
 		latch_give(&semaphore->state, word - ((uint64_t)n << SEMAPHORE_SHIFT));
-		wait_give_up(wait);
+		hive__wait_give_up(wait);
 		return 0;
 	}
 	node_add(list_in(semaphore->waiters), &mine.node, wait);
 	latch_give(&semaphore->state, word | WORD_WAITERS);
-	r = wait_end(wait, deadline_ns);
+	r = hive__wait_end(wait, deadline_ns);
 	if (r == 0) {
 		latch_pass(&semaphore->state);
 		return 0;

@@ -149,7 +149,7 @@ struct cell_cancel_against_park : cell_suite<cell_cancel_against_park, 2> {
 			settle(cell_cancel(&cell));
 			return;
 		}
-		if (asked.load(rl::mo_relaxed, $)) /* as wait_begin() does */
+		if (asked.load(rl::mo_relaxed, $)) /* as hive__wait_begin() does */
 			return;
 		turn = cell_begin(&cell, false);
 		context($) = 1;

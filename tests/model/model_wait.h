@@ -22,34 +22,34 @@ inline int64_t hive_now(const struct hive *)
 	return 1;
 }
 
-inline void *wait_self(void)
+inline void *hive__wait_self(void)
 {
 	/* as an address that is never 0, and a multiple of 8 */
 	return (void *)(uintptr_t)((rl::thread_index() + 1) * 8);
 }
 
-inline int wait_begin_shielded(struct wait *ret_wait, const char *)
+inline int hive__wait_begin_shielded(struct wait *ret_wait, const char *)
 {
 	ret_wait->who = &model_waiters[rl::thread_index()];
 	ret_wait->turn = cell_begin(&ret_wait->who->cell, true);
 	return 0;
 }
 
-inline int wait_begin(struct wait *ret_wait, const char *why)
+inline int hive__wait_begin(struct wait *ret_wait, const char *why)
 {
-	return wait_begin_shielded(ret_wait, why);
+	return hive__wait_begin_shielded(ret_wait, why);
 }
 
-inline void wait_held(int32_t) {}
+inline void hive__wait_held(int32_t) {}
 
-inline enum cell_claim wait_claim(struct wait wait)
+inline enum cell_claim hive__wait_claim(struct wait wait)
 {
 	enum cell_claim claim = cell_claim(&wait.who->cell, wait.turn, CELL_WOKEN);
 
 	return claim == CELL_OURS && wait.who->is_thread ? CELL_OURS_PARKED : claim;
 }
 
-inline void wait_deliver(struct wait wait)
+inline void hive__wait_deliver(struct wait wait)
 {
 	parker_unpark(&wait.who->parker);
 }
@@ -62,7 +62,7 @@ static inline int model_result(struct waiter *who)
 	return end == CELL_WOKEN ? 0 : -ETIMEDOUT;
 }
 
-inline int wait_end(struct wait wait, int64_t deadline_ns)
+inline int hive__wait_end(struct wait wait, int64_t deadline_ns)
 {
 	struct waiter *who = wait.who;
 
@@ -78,7 +78,7 @@ inline int wait_end(struct wait wait, int64_t deadline_ns)
 	return model_result(who);
 }
 
-inline bool wait_give_up(struct wait wait)
+inline bool hive__wait_give_up(struct wait wait)
 {
 	RL_ASSERT(cell_claim(&wait.who->cell, wait.turn, CELL_LATE) == CELL_OURS);
 	cell_end(&wait.who->cell);
