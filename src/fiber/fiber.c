@@ -26,14 +26,6 @@ struct hive_fiber *hive_fiber_current(void)
 	return f ? fiber_handle(f) : NULL;
 }
 
-bool hive__fiber_is_cancelled(struct hive_fiber *f)
-{
-	struct hive_fiber *root = load_relaxed(&f->root);
-
-	return load_relaxed(&f->cancelled) || (root && load_relaxed(&root->tree_cancelled)) ||
-	       hive__guest_must_end(f->hive);
-}
-
 /* As above, in one order with who cancels: CELL-2 comes before it, and a canceller looks at the cell after he has written.   */
 static bool is_cancelled_seq(struct hive_fiber *f, struct hive *hive)
 {
@@ -122,7 +114,7 @@ static inline void run_one(struct hive_fiber *f, struct guest_place *place, stru
 		request = f->request;
 	} while (request == REQUEST_PARK && goes_on_instead_of_parking(f));
 	if (request == REQUEST_YIELD) {
-		hive__guest_yield(&f->guest, f->pinned != HIVE_WORKER_NONE);
+		hive__guest_yield(place, &f->guest, f->pinned != HIVE_WORKER_NONE);
 	} else if (request == REQUEST_END) {
 		context_destroy(&f->context);
 		end(f);
@@ -141,7 +133,7 @@ static void run(struct guest *guest)
 			run_one(fiber_of_guest(guest), place, &loop);
 		else
 			guest->run(guest);
-		guest = hive__guest_next();
+		guest = hive__guest_next(place);
 	}
 }
 
@@ -194,6 +186,7 @@ struct fibers *hive__fibers(struct hive *hive)
 	if (!all)
 		return NULL;
 	all->hive = hive;
+	all->state = hive__guest_state(hive);
 	if (hive__stacks_create(hive__guest_memory(hive), &all->stacks) < 0) {
 		hive__memory_free(hive__guest_memory(hive), all);
 		return NULL;
@@ -262,6 +255,7 @@ static void fill(struct hive_fiber *f, struct fibers *all, hive_fiber_fn *fn, vo
 	store_relaxed(&f->began, 0u);
 	f->all = all;
 	f->hive = all->hive;
+	f->state = all->state;
 	store_relaxed(&f->fn, fn);
 	f->arg = arg;
 	f->pinned = o ? o->worker : HIVE_WORKER_NONE;

@@ -19,6 +19,7 @@
 #include "fiber/switch.h"
 #include "fiber/wait.h"
 #include "sched/guest.h"
+#include "sched/state.h"
 
 struct waiter { /* who can wait */
 	struct cell cell;
@@ -41,21 +42,22 @@ enum fiber_request { REQUEST_PARK, REQUEST_YIELD, REQUEST_END }; /* why it switc
 struct hive_fiber {
 	struct guest guest; /* first */
 	struct waiter waiter;
-	ATOMIC(uint64_t) fate;       /* A  latch, and what has become of it: fate.h */
-	ATOMIC(uint32_t) generation; /* S  of the spawner */
-	ATOMIC(uint32_t) cancelled;  /* A */
-	ATOMIC(uint32_t) began;      /* S  for dumps: 0 not yet, 1 runs or waits, 2 it has ended */
-	struct context context;      /* O */
-	struct context *loop;        /* O  who ran it */
-	struct fibers *all;          /* I */
-	struct hive *hive;           /* I */
-	ATOMIC(hive_fiber_fn *) fn;  /* S  of the spawner */
-	void *arg;                   /* I */
-	int result;                  /* O; anyone once ENDED was seen */
-	uint32_t pinned;             /* I  worker, or HIVE_WORKER_NONE */
-	enum fiber_request request;  /* O */
-	struct stack stack;          /* I */
-	struct locals *locals;       /* O */
+	ATOMIC(uint64_t) fate;         /* A  latch, and what has become of it: fate.h */
+	ATOMIC(uint32_t) generation;   /* S  of the spawner */
+	ATOMIC(uint32_t) cancelled;    /* A */
+	ATOMIC(uint32_t) began;        /* S  for dumps: 0 not yet, 1 runs or waits, 2 it has ended */
+	struct context context;        /* O */
+	struct context *loop;          /* O  who ran it */
+	struct fibers *all;            /* I */
+	struct hive *hive;             /* I */
+	const ATOMIC(uint32_t) *state; /* I  of the hive */
+	ATOMIC(hive_fiber_fn *) fn;    /* S  of the spawner */
+	void *arg;                     /* I */
+	int result;                    /* O; anyone once ENDED was seen */
+	uint32_t pinned;               /* I  worker, or HIVE_WORKER_NONE */
+	enum fiber_request request;    /* O */
+	struct stack stack;            /* I */
+	struct locals *locals;         /* O */
 
 	struct wait_list waits; /* L the latch of fate  who waits for its end */
 
@@ -76,9 +78,10 @@ struct hive_fiber {
 
 _Static_assert(sizeof(struct hive_fiber) <= STACK_TOP, "a fiber lies in the top of its stack");
 
-struct fibers {                /* of one hive */
-	struct hive *hive;     /* I */
-	struct stacks *stacks; /* I */
+struct fibers {                        /* of one hive */
+	struct hive *hive;             /* I */
+	const ATOMIC(uint32_t) *state; /* I  of the hive */
+	struct stacks *stacks;         /* I */
 };
 
 /* fiber.c */
@@ -88,7 +91,6 @@ int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const str
                       struct tracker *tracker, struct hive_fiber **ret_fiber);
 void hive__fiber_resume(struct hive_fiber *f); /* it was PARKED, and the caller claimed it */
 void hive__fiber_free(struct hive_fiber *f);
-bool hive__fiber_is_cancelled(struct hive_fiber *f);
 void hive__fiber_cancel_wait(struct hive_fiber *f);
 
 /* end.c */
@@ -108,6 +110,14 @@ void hive__waiter_ended(struct hive_fiber *f);
 static inline struct hive_fiber *fiber_of_stack(struct stack stack)
 {
 	return (struct hive_fiber *)(void *)((char *)stack.low + stack.bytes - STACK_TOP);
+}
+
+static inline bool hive__fiber_is_cancelled(struct hive_fiber *f)
+{
+	struct hive_fiber *root = load_relaxed(&f->root);
+
+	return load_relaxed(&f->cancelled) || (root && load_relaxed(&root->tree_cancelled)) ||
+	       load_relaxed(f->state) >= HIVE_LEAVING;
 }
 
 /* To the loop, and back. Inline, as each function between a switch and the fiber's own code is a return that is guessed wrong. */

@@ -3,16 +3,11 @@
 
 /* Which worker am I. Never cached across a point where code may move to another
  * thread; initial-exec because a shared library's general model costs a call on every post.                           */
-static _Thread_local struct worker *current __attribute__((tls_model("initial-exec")));
-
-struct worker *hive__current(void)
-{
-	return current;
-}
+_Thread_local struct worker *hive__current_worker __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 void hive__set_current(struct worker *w)
 {
-	current = w;
+	hive__current_worker = w;
 }
 
 /* Waiting on this thread makes the first of these go on: they have no threads, and were started here; the last one first. */
@@ -41,10 +36,10 @@ void hive__leave_world(struct hive *hive)
 
 uint32_t hive_worker_current(void)
 {
-	return current ? current->self_id : HIVE_WORKER_NONE;
+	return hive__current_worker ? hive__current_worker->self_id : HIVE_WORKER_NONE;
 }
 
 struct hive *hive_current(void)
 {
-	return current ? current->hive : NULL;
+	return hive__current_worker ? hive__current_worker->hive : NULL;
 }

@@ -43,6 +43,11 @@ int hive__guest_door(struct hive *hive)
 	return hive__door(hive, hive__run_guest);
 }
 
+const ATOMIC(uint32_t) *hive__guest_state(struct hive *hive)
+{
+	return &hive->state;
+}
+
 bool hive__guest_must_end(struct hive *hive)
 {
 	return load_relaxed(&hive->state) >= HIVE_LEAVING;
@@ -50,7 +55,7 @@ bool hive__guest_must_end(struct hive *hive)
 
 bool hive__guest_must_end_seq(struct hive *hive)
 {
-	return load_seq(&hive->state) >= HIVE_LEAVING; /* GUEST-3 (pairs with STOP-2) */
+	return load_seq(&hive->state) >= HIVE_LEAVING; /* GUEST-3 (pairs with STOP-2 and STOP-3) */
 }
 
 /* A worker keeps some holds in hand, so that a fiber more or less is not a write that all workers share. */
@@ -111,9 +116,14 @@ void hive__run_guest(void *arg)
 	guest->run(guest);
 }
 
-struct guest *hive__guest_next(void)
+static struct worker *worker_of(struct guest_place *place)
 {
-	struct worker *w = hive__current();
+	return (struct worker *)(void *)((char *)place - offsetof(struct worker, place));
+}
+
+struct guest *hive__guest_next(struct guest_place *place)
+{
+	struct worker *w = worker_of(place);
 	struct hive_task task;
 
 	while (hive__step_next(w, &task)) {
@@ -198,9 +208,9 @@ static bool is_wanted_elsewhere(struct worker *w)
 
 /* Nobody else's turn comes by this queue, and it costs no atomic step: it is the worker's own, first in, first out, and waits for
  * the local tasks.                                                                                                           */
-void hive__guest_yield(struct guest *guest, bool stays)
+void hive__guest_yield(struct guest_place *place, struct guest *guest, bool stays)
 {
-	struct worker *w = hive__current();
+	struct worker *w = worker_of(place);
 
 	if (!stays && is_wanted_elsewhere(w) && push_pool(w->hive, guest))
 		return;

@@ -51,7 +51,8 @@ const struct memory *hive__guest_memory(struct hive *hive);
 
 /* Any thread. 0, or -EINVAL, -EOWNERDEAD, -ESHUTDOWN: something new may not begin. */
 int hive__guest_door(struct hive *hive);
-/* Any thread. Nothing may wait any more. */
+/* Any thread. The state of a hive, for whoever asks often: from HIVE_LEAVING on nothing may wait any more. */
+const ATOMIC(uint32_t) *hive__guest_state(struct hive *hive);
 bool hive__guest_must_end(struct hive *hive);
 /* The same as a seq_cst load: STOP-2 is its partner. */
 bool hive__guest_must_end_seq(struct hive *hive);
@@ -66,9 +67,9 @@ void hive__unhold(struct hive *hive);
 void hive__guest_ready(struct hive *hive, struct guest *guest);
 /* IO worker, where a guest has come to rest: the next one of the step under way, when it is a guest's turn; others are run on
  * the way. NULL: the step is over. It counts as run.                                                                    */
-struct guest *hive__guest_next(void);
+struct guest *hive__guest_next(struct guest_place *place);
 /* IO worker. Behind everybody else; `stays`: on this worker. */
-void hive__guest_yield(struct guest *guest, bool stays);
+void hive__guest_yield(struct guest_place *place, struct guest *guest, bool stays);
 /* Any thread. Its first run, to be counted as a post: 0, -ENOMEM, -ESHUTDOWN. */
 int hive__guest_post(struct hive *hive, struct guest *guest);
 /* Any thread. On this very worker: `worker` as in hive_post_to(). 0, -ESRCH, -EINVAL; when it has left meanwhile, anywhere. */

@@ -214,7 +214,15 @@ static inline struct worker *hive__main(struct hive *hive)
 }
 
 /* current.c */
-struct worker *hive__current(void);
+extern _Thread_local struct worker *hive__current_worker
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Inline here, where nothing changes stacks between two looks. Who may go on on another thread asks hive__place(). */
+static inline struct worker *hive__current(void)
+{
+	return hive__current_worker;
+}
+
 void hive__set_current(struct worker *w);
 void hive__enter_world(struct hive *hive);
 void hive__leave_world(struct hive *hive);

@@ -37,10 +37,10 @@ static inline void state_write(ATOMIC(uint32_t) *state, uint32_t value)
 	store_seq(state, value); /* STOP-2 (pairs with STOP-1, DRAIN-2, DRAIN-5 and GUEST-3) */
 }
 
-/* Start, and hurry: nobody's sleep depends on these. False: it was not `from`, and *from says what it is. */
+/* Start, and hurry: no worker's sleep depends on these, but fibers must see that nothing may wait any more. False: it was not `from`, and *from says what it is. */
 static inline bool state_move(ATOMIC(uint32_t) *state, uint32_t *from, uint32_t to)
 {
-	return cas_release(state, from, to); /* STOP-3 (pairs with STOP-1) */
+	return cas_seq(state, from, to); /* STOP-3 (pairs with STOP-1 and GUEST-3) */
 }
 
 /* Before the task that it is about is put. */

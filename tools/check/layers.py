@@ -16,7 +16,7 @@ MAY_INCLUDE = {
     "core": ({"core", "base"}, LOW | {"source", "op", "core"}),
     "sched": ({"sched", "queue", "base"}, "not upper"),
     "sim": ({"sim", "sched", "queue", "base"}, "not upper"),
-    "fiber": ({"fiber", "base", "sched/guest.h", "sched/parcel.h"}, ANY),
+    "fiber": ({"fiber", "base", "sched/guest.h", "sched/parcel.h", "sched/state.h"}, ANY),
     "group": ({"group", "base"}, ANY),
     "sync": ({"sync", "fiber", "base"}, ANY),
     "io": ({"io", "fiber", "base"}, ANY),
