@@ -99,7 +99,7 @@ static void begin(struct hive_fiber *f)
 	context_make(&f->context, f->stack.low, f->stack.bytes - STACK_TOP, body, f);
 }
 
-/* Goes on with it until it parks, yields or ends. */
+/* Goes on with it until it, or another one to which it has passed the thread on, parks or ends, or none of them is next. */
 static inline void run_one(struct hive_fiber *f, struct guest_place *place, struct context *loop)
 {
 	enum fiber_request request;
@@ -110,11 +110,12 @@ static inline void run_one(struct hive_fiber *f, struct guest_place *place, stru
 		place->now = f;
 		f->loop = loop;
 		context_enter(loop, &f->context);
+		f = (struct hive_fiber *)place->now;
 		place->now = NULL;
 		request = f->request;
 	} while (request == REQUEST_PARK && goes_on_instead_of_parking(f));
-	if (request == REQUEST_YIELD) {
-		hive__guest_yield(place, &f->guest, f->pinned != HIVE_WORKER_NONE);
+	if (request == REQUEST_MOVE) {
+		hive__guest_move(f->hive, &f->guest);
 	} else if (request == REQUEST_END) {
 		context_destroy(&f->context);
 		end(f);
@@ -353,16 +354,43 @@ int hive_fiber_name(struct hive_fiber *fiber, char *ret_name, size_t bytes)
 	return 0;
 }
 
+/* Queued before it is left: that queue is this thread's own. Then straight to the next fiber, if one is next. */
+static inline void yield(struct hive_fiber *f, struct guest_place *place)
+{
+	struct hive_fiber *next;
+	struct guest *guest;
+
+	if (f->pinned == HIVE_WORKER_NONE && hive__guest_is_wanted_elsewhere(place)) {
+		fiber_leave(f, REQUEST_MOVE);
+		return;
+	}
+	hive__guest_yield(place, &f->guest);
+	guest = hive__guest_after_yield(place, run);
+	next = guest ? fiber_of_guest(guest) : NULL;
+	if (next == f)
+		return;
+	if (!next) {
+		fiber_leave(f, REQUEST_NEXT);
+		return;
+	}
+	if (next->guest.drop)
+		begin(next);
+	place->now = next;
+	next->loop = f->loop;
+	context_switch(&f->context, &next->context);
+}
+
 int hive_yield(void)
 {
-	struct hive_fiber *f = hive__fiber_here();
+	struct guest_place *place = hive__place();
+	struct hive_fiber *f = place ? (struct hive_fiber *)place->now : NULL;
 
 	if (!f) {
-		if (!hive__place())
+		if (!place)
 			hive__thread_yield();
 		return 0;
 	}
-	fiber_leave(f, REQUEST_YIELD); /* also when cancelled: who ignores that must not keep the worker */
+	yield(f, place); /* also when cancelled: who ignores that must not keep the worker */
 	return hive__fiber_is_cancelled(f) ? -ECANCELED : 0;
 }
 

@@ -37,7 +37,8 @@ struct tracker { /* block_on: the caller waits for a root and all beneath it */
 	int result;             /* I once done */
 };
 
-enum fiber_request { REQUEST_PARK, REQUEST_YIELD, REQUEST_END }; /* why it switches to the loop */
+/* Why it switches to the loop. NEXT: it is queued already, the next one shall run. */
+enum fiber_request { REQUEST_PARK, REQUEST_MOVE, REQUEST_NEXT, REQUEST_END };
 
 struct hive_fiber {
 	struct guest guest; /* first */

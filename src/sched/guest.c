@@ -199,27 +199,36 @@ void hive__guest_ready(struct hive *hive, struct guest *guest)
 		ready_by_mail(hive__main(hive), guest);
 }
 
-/* Somebody is idle, and this worker has enough to do. */
-static bool is_wanted_elsewhere(struct worker *w)
+bool hive__guest_is_wanted_elsewhere(struct guest_place *place)
 {
+	struct worker *w = worker_of(place);
+
 	return idle_needs_wake(&w->hive->io.idle) && w->setup.stealing &&
 	       (w->mail.first || w->yielded.first || local_size(&w->local) > 0);
 }
 
-/* Nobody else's turn comes by this queue, and it costs no atomic step: it is the worker's own, first in, first out, and waits for
- * the local tasks.                                                                                                           */
-void hive__guest_yield(struct guest_place *place, struct guest *guest, bool stays)
+/* This queue costs no atomic step: it is the worker's own, first in, first out, and it waits for the local tasks and the pool. */
+void hive__guest_yield(struct guest_place *place, struct guest *guest)
 {
 	struct worker *w = worker_of(place);
 
-	if (!stays && is_wanted_elsewhere(w) && push_pool(w->hive, guest))
-		return;
 	wrap(guest, HIVE_WORKER_NONE);
 	guest->parcel.letter.next = NULL;
 	*w->yielded.last = &guest->parcel.letter;
 	w->yielded.last = &guest->parcel.letter.next;
 	bump(&w->stats.private_tasks, 1);
 	bump(&w->stats.posted, 1);
+}
+
+struct guest *hive__guest_after_yield(struct guest_place *place, guest_fn *run)
+{
+	return hive__step_next_guest(worker_of(place), run);
+}
+
+void hive__guest_move(struct hive *hive, struct guest *guest)
+{
+	if (!push_pool(hive, guest))
+		ready_by_mail(hive__main(hive), guest);
 }
 
 int hive__guest_post(struct hive *hive, struct guest *guest)

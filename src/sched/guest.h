@@ -68,8 +68,15 @@ void hive__guest_ready(struct hive *hive, struct guest *guest);
 /* IO worker, where a guest has come to rest: the next one of the step under way, when it is a guest's turn; others are run on
  * the way. NULL: the step is over. It counts as run.                                                                    */
 struct guest *hive__guest_next(struct guest_place *place);
-/* IO worker. Behind everybody else; `stays`: on this worker. */
-void hive__guest_yield(struct guest_place *place, struct guest *guest, bool stays);
+/* IO worker. Behind everybody else, on this worker; nobody else takes it from there. */
+void hive__guest_yield(struct guest_place *place, struct guest *guest);
+/* IO worker, where a guest has just yielded so: the next one, maybe itself, if it runs by the same function; NULL: that is for the
+ * loop to find out.                                                                                                       */
+struct guest *hive__guest_after_yield(struct guest_place *place, guest_fn *run);
+/* IO worker. Somebody is idle, and this worker has enough to do without the guest that runs. */
+bool hive__guest_is_wanted_elsewhere(struct guest_place *place);
+/* IO worker, which has left it; the caller holds. To whoever is idle. */
+void hive__guest_move(struct hive *hive, struct guest *guest);
 /* Any thread. Its first run, to be counted as a post: 0, -ENOMEM, -ESHUTDOWN. */
 int hive__guest_post(struct hive *hive, struct guest *guest);
 /* Any thread. On this very worker: `worker` as in hive_post_to(). 0, -ESRCH, -EINVAL; when it has left meanwhile, anywhere. */

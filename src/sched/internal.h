@@ -108,6 +108,7 @@ struct worker {
 	uint32_t busy_beats;                  /* O  in a row, without a look at the pool */
 	uint32_t tick;                        /* O  beats, for the intervals */
 	int32_t newest_run;                   /* O  newest-first tasks in a row */
+	int64_t oldest_turn_ns;               /* O  when the oldest had its turn for the sake of time */
 	bool announced, searching;            /* O  its marks in the idle set */
 	bool busy;                            /* O  its last beat found local tasks, pool tasks or loot */
 	bool found;                           /* O  its last look before sleeping found something */
@@ -266,6 +267,7 @@ bool hive__beat(struct worker *w);
 bool hive__beat_stepped(struct worker *w, int64_t *ret_wait_ns);
 void hive__run_task(struct worker *w, struct hive_task task);
 bool hive__step_next(struct worker *w, struct hive_task *ret_task);
+struct guest *hive__step_next_guest(struct worker *w, guest_fn *run);
 void hive__call_hook(struct worker *w, hive_fn *hook);
 
 /* private.c: parcels and the private queue */

@@ -56,9 +56,11 @@ static inline int32_t tune_local_budget(int32_t capacity)
 #define TUNE_STEAL_ATTEMPTS 4
 #define TUNE_STEAL_BATCH 16
 
-/* After so many newest-first tasks in a row the oldest local task has its turn, so that two tasks which keep posting each
- * other cannot starve the rest. [tasks, fixed; off under HIVE_PRESET_ROPHIVE]                                            */
-#define TUNE_NEWEST_RUN 61
+/* After so many newest-first tasks in a row, or so much time, the oldest local task has its turn, so that two tasks which keep
+ * posting each other cannot starve the rest. Often: a tree of tasks is opened at its top again and again, and all of it is alive
+ * at once. [tasks], [ns]  [fixed; off under HIVE_PRESET_ROPHIVE]  Bench: skynet_fiber.                                      */
+#define TUNE_NEWEST_RUN 1021
+#define TUNE_NEWEST_NS 2000000
 
 /* With the oldest first: after so many turns in a row of the task that was posted last, the ring has its turn. [tasks, fixed] */
 #define TUNE_SLOT_RUN 3

@@ -124,19 +124,43 @@ static void drain_inbox(struct worker *w)
 }
 
 /* Who has yielded has another turn in this beat if there are no others that wait for theirs. */
+static bool has_private(struct worker *w)
+{
+	if (!w->mail.first && w->yielded.first && local_size(&w->local) == 0 && pool_looks_empty(&w->hive->pool))
+		hive__mail_take_back(w);
+	return w->mail.first;
+}
+
 static bool next_private(struct worker *w, struct hive_task *ret_task)
 {
 	struct parcel *p;
 
-	if (!w->mail.first && w->yielded.first && local_size(&w->local) == 0 && pool_looks_empty(&w->hive->pool))
-		hive__mail_take_back(w);
-	p = hive__mail_take(w);
-	if (!p)
+	if (!has_private(w))
 		return false;
+	p = hive__mail_take(w);
 	*ret_task = p->task;
 	if (p->kind != PARCEL_GUEST)
 		hive__parcel_free(p);
 	return true;
+}
+
+/* The next task of the step under way if it is that of a guest of this sort, and private; NULL: it is not. It counts as run. */
+struct guest *hive__step_next_guest(struct worker *w, guest_fn *run)
+{
+	struct step *step = w->step;
+	struct guest *guest;
+	struct parcel *p;
+
+	if (!step || step->next != next_private || !has_private(w) || !step_goes_on(w, step))
+		return NULL;
+	p = parcel_of_letter(w->mail.first);
+	guest = (struct guest *)p->task.arg;
+	if (p->kind != PARCEL_GUEST || guest->run != run)
+		return NULL;
+	hive__mail_take(w);
+	step->done++;
+	bump(&w->stats.ran, 1);
+	return guest;
 }
 
 static void run_private(struct worker *w)
@@ -180,9 +204,16 @@ static bool run_local(struct worker *w)
 
 	if (local_size(&w->local) == 0) {
 		w->newest_run = 0;
+		w->oldest_turn_ns = 0;
 		return false;
 	}
 	step = step_begin(w, w->setup.local_budget, next_local);
+	if (w->oldest_turn_ns == 0) {
+		w->oldest_turn_ns = step.began_ns;
+	} else if (step.began_ns - w->oldest_turn_ns >= TUNE_NEWEST_NS) {
+		w->oldest_turn_ns = step.began_ns;
+		w->newest_run = w->setup.newest_run;
+	}
 	step_run(w, &step);
 	return step.done > 0;
 }
