@@ -63,7 +63,7 @@ void hive__drop_queues(struct worker *w, bool leaves)
 
 	hive__silence(w);
 	hive__ring_alarms(w);
-	if (leaves || w != load_relaxed(&w->hive->main) || !load_relaxed(&w->hive->guests))
+	if (leaves || w != load_relaxed(&w->hive->main))
 		hive__receive(w, inbox_close(&w->inbox));
 	else
 		hive__receive(w, inbox_take(&w->inbox));
