@@ -55,7 +55,7 @@ bool hive__guest_must_end(struct hive *hive)
 
 bool hive__guest_must_end_seq(struct hive *hive)
 {
-	return load_seq(&hive->state) >= HIVE_LEAVING; /* GUEST-3 (pairs with STOP-2 and STOP-3) */
+	return state_ends_waits(&hive->state);
 }
 
 /* A worker keeps some holds in hand, so that a fiber more or less is not a write that all workers share. */

@@ -43,6 +43,13 @@ static inline bool state_move(ATOMIC(uint32_t) *state, uint32_t *from, uint32_t 
 	return cas_seq(state, from, to); /* STOP-3 (pairs with STOP-1 and GUEST-3) */
 }
 
+/* Who has just parked something: nothing may wait any more. In one order with who ends waits: he writes the state, then looks for
+ * what is parked.                                                                                                           */
+static inline bool state_ends_waits(const ATOMIC(uint32_t) *state)
+{
+	return load_seq(state) >= HIVE_LEAVING; /* GUEST-3 (pairs with STOP-2 and STOP-3) */
+}
+
 /* Before the task that it is about is put. */
 static inline void holds_begin(ATOMIC(uint32_t) *holds, uint32_t n)
 {
