@@ -56,11 +56,13 @@ static inline int32_t tune_local_budget(int32_t capacity)
 #define TUNE_STEAL_ATTEMPTS 4
 #define TUNE_STEAL_BATCH 16
 
-/* After so many newest-first tasks in a row, or so much time, the oldest local task has its turn, so that two tasks which keep
- * posting each other cannot starve the rest. Often: a tree of tasks is opened at its top again and again, and all of it is alive
- * at once. [tasks], [ns]  [fixed; off under HIVE_PRESET_ROPHIVE]  Bench: skynet_fiber.                                      */
+/* After so many newest-first tasks in a row, or after a row and so much time, the oldest local task has its turn, so that two tasks
+ * which keep posting each other cannot starve the rest. Often: a tree of tasks is opened at its top again and again, and all of it
+ * is alive at once. A row is longer than a batch from the pool, which runs in its order. [tasks], [ns], [tasks]  [fixed; off under
+ * HIVE_PRESET_ROPHIVE]  Bench: skynet_fiber.                                                                               */
 #define TUNE_NEWEST_RUN 1021
 #define TUNE_NEWEST_NS 2000000
+#define TUNE_NEWEST_ROW 61
 
 /* With the oldest first: after so many turns in a row of the task that was posted last, the ring has its turn. [tasks, fixed] */
 #define TUNE_SLOT_RUN 3

@@ -210,7 +210,7 @@ static bool run_local(struct worker *w)
 	step = step_begin(w, w->setup.local_budget, next_local);
 	if (w->oldest_turn_ns == 0) {
 		w->oldest_turn_ns = step.began_ns;
-	} else if (step.began_ns - w->oldest_turn_ns >= TUNE_NEWEST_NS) {
+	} else if (step.began_ns - w->oldest_turn_ns >= TUNE_NEWEST_NS && w->newest_run >= TUNE_NEWEST_ROW) {
 		w->oldest_turn_ns = step.began_ns;
 		w->newest_run = w->setup.newest_run;
 	}
