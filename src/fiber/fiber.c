@@ -7,9 +7,11 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "fiber/fiber.h"
+#include "fiber/overflow.h"
 
 struct place_cache { /* O  what fibers keep with a worker */
 	struct stack_cache stacks;
+	void *signal_stack; /* for the handler of overflows; NULL: none, or one of the program's own */
 };
 
 struct hive_fiber *hive__fiber_here(void)
@@ -92,6 +94,17 @@ static void end(struct hive_fiber *f)
 
 static void run(struct guest *guest);
 
+/* The first fiber on this worker. Without memory for it there is none. */
+static void furnish(struct guest_place *place)
+{
+	const struct memory *memory = hive__guest_memory(place->hive);
+	struct place_cache *cache = (struct place_cache *)hive__memory_new(memory, sizeof *cache);
+
+	if (cache && hive__overflow_thread_begin(memory, &cache->signal_stack) < 0)
+		cache->signal_stack = NULL;
+	place->cache = cache;
+}
+
 static void begin(struct hive_fiber *f)
 {
 	f->guest.drop = NULL;
@@ -128,6 +141,8 @@ static void run(struct guest *guest)
 	struct guest_place *place = hive__place();
 	struct context loop;
 
+	if (!place->cache)
+		furnish(place);
 	context_here(&loop);
 	while (guest) {
 		if (guest->run == run)
@@ -158,11 +173,22 @@ static void all_stop(void *fibers)
 	hive__stacks_visit(((struct fibers *)fibers)->stacks, visit_stop, NULL);
 }
 
+/* In the signal handler. */
+static void tell_name(void *arg, struct stack stack, char *ret_name, size_t bytes)
+{
+	char name[32];
+
+	(void)arg;
+	fiber_name_read(fiber_of_stack(stack), name);
+	strncat(ret_name, name, bytes - 1);
+}
+
 static void all_end(void *fibers)
 {
 	struct fibers *all = (struct fibers *)fibers;
 	const struct memory *memory = hive__guest_memory(all->hive);
 
+	hive__overflow_unwatch(all->stacks);
 	hive__stacks_destroy(all->stacks);
 	hive__memory_free(memory, all);
 }
@@ -172,6 +198,7 @@ static void place_leave(void *fibers, void *cache)
 	struct fibers *all = (struct fibers *)fibers;
 
 	hive__stack_cache_empty(all->stacks, &((struct place_cache *)cache)->stacks);
+	hive__overflow_thread_end(hive__guest_memory(all->hive), ((struct place_cache *)cache)->signal_stack);
 	hive__memory_free(hive__guest_memory(all->hive), cache);
 }
 
@@ -195,6 +222,9 @@ struct fibers *hive__fibers(struct hive *hive)
 	kept = (struct fibers *)hive__guests_set(hive, all, &ops);
 	if (kept != all)
 		all_end(all);
+	else if (hive__overflow_may_watch())
+		hive__overflow_watch(all->stacks, tell_name,
+		                     NULL); /* too many hives: then overflows are told of the first ones */
 	return kept;
 }
 
@@ -218,7 +248,7 @@ static struct stack_cache *cache_here(struct hive *hive, struct guest_place *pla
 	if (!place || place->hive != hive)
 		return NULL;
 	if (!place->cache)
-		place->cache = hive__memory_new(hive__guest_memory(hive), sizeof(struct place_cache));
+		furnish(place);
 	return place->cache ? &((struct place_cache *)place->cache)->stacks : NULL;
 }
 

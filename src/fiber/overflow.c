@@ -120,6 +120,15 @@ static void uninstall(void)
 		sigaction(SIGSEGV, &watching.previous, NULL);
 }
 
+bool hive__overflow_may_watch(void)
+{
+	struct sigaction now;
+
+	if (sigaction(SIGSEGV, NULL, &now) < 0)
+		return false;
+	return now.sa_flags & SA_SIGINFO ? now.sa_sigaction == on_fault : now.sa_handler == SIG_DFL;
+}
+
 static struct watch *find_locked(struct stacks *s)
 {
 	for (int i = 0; i < OVERFLOW_WATCHED; i++)

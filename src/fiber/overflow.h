@@ -5,8 +5,8 @@
  * it would have taken without us: the handler that was there before, else the end of the process, with a core dump of
  * the faulting place.
  *
- * Only on demand: a library does not take a program's signals by itself. The handler is the process's, so its state is
- * the one exception from "nothing global".
+ * A program that has a handler for this signal keeps it, and we stay away (hive__overflow_may_watch). The handler is the
+ * process's, so its state is the one exception from "nothing global".
  *
  * Each thread that runs fibers needs an alternate stack for it: hive__overflow_thread_begin(). */
 #include <stdbool.h>
@@ -21,6 +21,8 @@ typedef void overflow_name_fn(void *arg, struct stack stack, char *ret_name, siz
 
 enum { OVERFLOW_WATCHED = 64 }; /* so many at once in a process */
 
+/* Any thread. Nobody but us handles the signal. */
+bool hive__overflow_may_watch(void);
 /* Any thread. From now on overflows of these stacks are told. The first watch installs the handler, the last unwatch
  * takes it away if it is still ours. 0, -ENOSPC (too many), -EEXIST (watched already). */
 int hive__overflow_watch(struct stacks *s, overflow_name_fn *name, void *arg);

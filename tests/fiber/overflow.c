@@ -8,6 +8,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <rophive/hive.h>
+
 #include "fiber/switch.h"
 #include "test.h"
 
@@ -66,7 +68,26 @@ static void *run_on_thread(void *fn)
 	return alternate;
 }
 
-/* The child's wait status; what it said is in text. */
+static int dive(void *arg)
+{
+	(void)arg;
+	return sink(1);
+}
+
+/* A whole runtime, which watches by itself when the program has no handler. */
+static void overflow_in_a_runtime(void)
+{
+	struct hive_fiber_options options = { .name = "the deep one", .stack_bytes = 16384 };
+	struct hive_fiber *fiber;
+	struct hive *hive;
+
+	CHECK_OK(hive_runtime_start(NULL, &hive));
+	CHECK_OK(hive_spawn(hive, dive, NULL, &options, &fiber));
+	CHECK_OK(hive_fiber_join(fiber, HIVE_FOREVER, NULL));
+	_exit(4);
+}
+
+/* The child's wait status; what it said is in text. fn NULL: a fiber of a runtime overflows. */
 static int child_says(context_fn *fn, bool watch, bool earlier, bool on_thread, char *text, size_t bytes)
 {
 	int ends[2], status = 0;
@@ -86,6 +107,8 @@ static int child_says(context_fn *fn, bool watch, bool earlier, bool on_thread, 
 		signal(SIGSEGV, earlier ? earlier_handler : SIG_DFL);
 		CHECK_OK(hive__stacks_create(&memory, &stacks));
 		CHECK_OK(hive__stack_get(stacks, NULL, 16384, &stack));
+		if (!fn)
+			overflow_in_a_runtime();
 		if (watch)
 			CHECK_OK(hive__overflow_watch(stacks, name_it, "the diver"));
 		if (on_thread) {
@@ -117,6 +140,18 @@ TEST(an_overflow_kills_in_silence_when_nobody_watches)
 
 	CHECK(killed(child_says(sink_for_ever, false, false, false, text, sizeof text)));
 	CHECK(!strstr(text, "rophive"));
+}
+
+/* A runtime watches by itself when the program has no handler; with one it stays away. */
+TEST(a_fiber_that_overflows_is_named_by_its_runtime)
+{
+	char text[512];
+
+	CHECK(killed(child_says(NULL, false, false, false, text, sizeof text)));
+	CHECK(strstr(text, "rophive: stack overflow in fiber the deep one: access to 0x"));
+	CHECK(!strstr(text, "the earlier handler"));
+	child_says(NULL, false, true, false, text, sizeof text);
+	CHECK(!strstr(text, "rophive: stack overflow"));
 }
 
 TEST(an_overflow_is_told_and_names_the_fiber)
