@@ -6,7 +6,11 @@
  * thread-local across one (errno included; calls return -errno). Signal masks belong to threads, not to fibers.
  *
  * Waits of a fiber end with -ECANCELED once it was cancelled, or when its hive stops with HIVE_NOW: then it has to come to its end.
- * HIVE_DRAIN waits for fibers.                                                                                              */
+ * HIVE_DRAIN waits for fibers. A deadline of a fiber is a timer, which needs memory: each wait that has one may answer -ENOMEM,
+ * and hive_sleep() too.
+ *
+ * Who runs out of its stack ends the process by SIGSEGV. A line on stderr names the fiber, unless the program has a handler for
+ * that signal: then we stay away from it.                                                                                */
 HIVE_BEGIN
 struct hive;
 struct hive_fiber; /* a handle, not an address: a stale one is refused (-ESRCH), as long as its hive exists */
