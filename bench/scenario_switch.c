@@ -6,7 +6,7 @@
 #include "fiber/switch.h"
 #include "sync.h"
 
-/* switch: what going from one stack to another costs, alone. The peer is bench/peer_context.cpp. These parts have no public
+/* switch: what going from one stack to another costs, alone. The peer is bench/peers/boost_context.cpp. These parts have no public
  * face, so this file may look into src/fiber (tools/check/layers.py).                                                     */
 struct pair {
 	struct context here, there;
