@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The end of a fiber, and those who wait for it: join, detach, wait_all, wait_any, block_on. */
-#include <string.h>
-
 #include <rophive/hive.h>
 
 #include "base/memory.h"
@@ -20,19 +18,6 @@ bool hive__fiber_release(struct hive_fiber *f)
 	if (fate & FATE_DONE)
 		hive__fiber_free(f);
 	return true;
-}
-
-static void tell(struct tracker *tracker, int result)
-{
-	struct wait_node *node;
-
-	lock_acquire(&tracker->lock);
-	tracker->result = result;
-	tracker->done = true;
-	node = node_take(&tracker->waits);
-	if (node)
-		hive__wait_wake(node->wait);
-	lock_release(&tracker->lock);
 }
 
 /* Tells all who wait. The last that is done to the object, if `bits` say so. */
@@ -62,8 +47,10 @@ static void complete(struct hive_fiber *f, uint64_t bits)
 		int result = f->result;
 
 		publish(f, bits);
-		if (tracker)
-			tell(tracker, result);
+		if (tracker) {
+			tracker->result = result;
+			once_finish(&tracker->once);
+		}
 		f = parent;
 		bits = FATE_DONE;
 		goes_on = f && tree_is_last(&f->pending);
@@ -258,32 +245,6 @@ int hive_wait_any(struct hive_fiber *const *fibers, size_t count, int64_t deadli
 	return r;
 }
 
-/* 0: done. Its memory is the caller's stack: he sees `done` under the lock alone, so the teller has let go of it. */
-static int wait_for_tracker(struct tracker *tracker, int64_t deadline_ns)
-{
-	struct wait_node node = { .link = NULL };
-	struct wait wait;
-	int r = hive__wait_begin(&wait, "block_on");
-
-	if (r < 0)
-		return r;
-	lock_acquire(&tracker->lock);
-	if (tracker->done) {
-		lock_release(&tracker->lock);
-		hive__wait_give_up(wait);
-		return 0;
-	}
-	node_add(&tracker->waits, &node, wait);
-	lock_release(&tracker->lock);
-	r = hive__wait_end(wait, deadline_ns);
-	lock_acquire(&tracker->lock);
-	node_remove(&tracker->waits, &node);
-	if (tracker->done)
-		r = 0;
-	lock_release(&tracker->lock);
-	return r;
-}
-
 /* The word first, the root then: who waits under a new life of this memory has another root by then. */
 static void visit_cancel_tree(void *root, struct stack stack)
 {
@@ -301,18 +262,18 @@ int hive_block_on(struct hive *hive, hive_fiber_fn *fn, void *arg, int64_t deadl
 	struct hive_fiber *handle, *root;
 	int r = hive && hive__on_worker() ? -EDEADLK : 0;
 
-	memset(&tracker, 0, sizeof tracker);
-	lock_init(&tracker.lock);
+	once_init(&tracker.once);
+	tracker.result = 0;
 	if (r == 0)
 		r = hive__fiber_start(hive, fn, arg, NULL, &tracker, &handle);
 	if (r < 0)
 		return r;
-	r = wait_for_tracker(&tracker, deadline_ns);
+	r = once_wait(&tracker.once, false, "block_on", deadline_ns);
 	root = (struct hive_fiber *)HANDLE_ADDRESS((uintptr_t)handle);
 	if (r < 0) {
 		store_seq(&root->tree_cancelled, 1u); /* FIBER-4 (pairs with FIBER-3) */
 		hive__stacks_visit(root->all->stacks, visit_cancel_tree, root);
-		while (wait_for_tracker(&tracker, HIVE_FOREVER) < 0)
+		while (once_wait(&tracker.once, false, "block_on", HIVE_FOREVER) < 0)
 			;
 	}
 	if (ret_result)

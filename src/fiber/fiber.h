@@ -15,6 +15,7 @@
 #include "base/lock.h"
 #include "fiber/cell.h"
 #include "fiber/fate.h"
+#include "fiber/once.h"
 #include "fiber/stack.h"
 #include "fiber/switch.h"
 #include "fiber/wait.h"
@@ -31,10 +32,8 @@ struct waiter { /* who can wait */
 struct locals; /* values by key, shared with children: local.c */
 
 struct tracker { /* block_on: the caller waits for a root and all beneath it */
-	struct lock lock;
-	struct wait_list waits; /* L lock */
-	bool done;              /* L lock */
-	int result;             /* I once done */
+	struct once once;
+	int result; /* I once done */
 };
 
 /* Why it switches to the loop. NEXT: it is queued already, the next one shall run. */

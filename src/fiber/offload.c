@@ -18,11 +18,9 @@ struct offload {
 	hive_fiber_fn *fn;      /* I */
 	void *arg;              /* I */
 	ATOMIC(uint32_t) state; /* A */
-	struct lock lock;
-	struct wait_list waits; /* L lock */
-	bool done;              /* L lock */
-	bool dropped;           /* I once done */
-	int result;             /* I once done */
+	struct once once;
+	bool dropped; /* I once done */
+	int result;   /* I once done */
 };
 
 static bool move(struct offload *o, uint32_t to)
@@ -32,18 +30,6 @@ static bool move(struct offload *o, uint32_t to)
 	/* OFFLOAD-1 (pairs with OFFLOAD-1): who finds it abandoned frees what the other one has just let go of. The rest of what is
 	 * written is carried by the queue and the lock.                                                                        */
 	return cas_acq_rel(&o->state, &queued, to);
-}
-
-static void finish(struct offload *o)
-{
-	struct wait_node *node;
-
-	lock_acquire(&o->lock);
-	o->done = true;
-	node = node_take(&o->waits);
-	if (node)
-		hive__wait_wake(node->wait);
-	lock_release(&o->lock);
 }
 
 /* The fiber holds the hive until it is done; an abandoned request holds it itself (see below). */
@@ -65,7 +51,7 @@ static void run(struct guest *guest)
 		return;
 	}
 	o->result = o->fn(o->arg);
-	finish(o);
+	once_finish(&o->once);
 }
 
 /* The hive stops before a compute worker came to it. */
@@ -78,7 +64,7 @@ static void drop(struct guest *guest)
 		return;
 	}
 	o->dropped = true;
-	finish(o);
+	once_finish(&o->once);
 }
 
 static struct offload *new_offload(struct hive_fiber *f, hive_fiber_fn *fn, void *arg)
@@ -94,34 +80,8 @@ static struct offload *new_offload(struct hive_fiber *f, hive_fiber_fn *fn, void
 	o->hive = f->hive;
 	o->fn = fn;
 	o->arg = arg;
-	lock_init(&o->lock);
+	once_init(&o->once);
 	return o;
-}
-
-/* 0: done. The lock is the last that finish() touches: who sees `done` under it may free the memory. */
-static int wait_until_done(struct offload *o, bool begun, int64_t deadline_ns)
-{
-	struct wait_node node = { .link = NULL };
-	struct wait wait;
-	int r = begun ? hive__wait_begin_shielded(&wait, "offload") : hive__wait_begin(&wait, "offload, queued");
-
-	if (r < 0)
-		return r;
-	lock_acquire(&o->lock);
-	if (o->done) {
-		lock_release(&o->lock);
-		hive__wait_give_up(wait);
-		return 0;
-	}
-	node_add(&o->waits, &node, wait);
-	lock_release(&o->lock);
-	r = hive__wait_end(wait, deadline_ns);
-	lock_acquire(&o->lock);
-	node_remove(&o->waits, &node);
-	if (o->done)
-		r = 0;
-	lock_release(&o->lock);
-	return r;
 }
 
 static int in_fiber(struct hive_fiber *f, hive_fiber_fn *fn, void *arg, int64_t deadline_ns, int *ret_result)
@@ -138,11 +98,11 @@ static int in_fiber(struct hive_fiber *f, hive_fiber_fn *fn, void *arg, int64_t 
 		discard(o);
 		return r;
 	}
-	r = wait_until_done(o, false, deadline_ns);
+	r = once_wait(&o->once, false, "offload, queued", deadline_ns);
 	if (r < 0 && move(o, OFFLOAD_ABANDONED))
 		return r;
 	while (r < 0)
-		r = wait_until_done(o, true, HIVE_FOREVER);
+		r = once_wait(&o->once, true, "offload", HIVE_FOREVER);
 	if (o->dropped)
 		r = -ECANCELED;
 	else if (ret_result)
