@@ -22,14 +22,15 @@ struct night {
 static int sleep_once(void *arg)
 {
 	struct night *night = arg;
-	if (atomic_fetch_add_explicit(&night->asleep, 1, memory_order_relaxed) + 1 == night->n)
+	const int64_t n = night->n; /* after its last count the next night may begin */
+	if (atomic_fetch_add_explicit(&night->asleep, 1, memory_order_relaxed) + 1 == n)
 		atomic_store_explicit(&night->asleep_ns, sync_now(), memory_order_release);
 	int64_t left = night->wake_ns - sync_now();
 	int error = hive_sleep(left < 1 ? 1 : left);
 	int64_t now = sync_now();
 	if (now < night->wake_ns)
 		atomic_fetch_add_explicit(&night->early, 1, memory_order_relaxed);
-	if (atomic_fetch_add_explicit(&night->awake, 1, memory_order_acq_rel) + 1 == night->n)
+	if (atomic_fetch_add_explicit(&night->awake, 1, memory_order_acq_rel) + 1 == n)
 		atomic_store_explicit(&night->awake_ns, now, memory_order_release);
 	return error;
 }
