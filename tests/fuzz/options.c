@@ -202,6 +202,8 @@ static bool worker_is_good(const struct hive_worker_options *o)
 		return false;
 	if (o->local_budget < 0 || o->private_budget < 0 || o->timer_budget < 0 || o->pool_probe_interval < 0)
 		return false;
+	if ((uint32_t)o->timers > 2 || (o->kind == HIVE_WORKER_COMPUTE && o->timers))
+		return false;
 	if ((uint32_t)o->order > 2 || (uint32_t)o->victim > 3 || o->io_interval < 0)
 		return false;
 	if (o->pool_batch < 0 || o->pool_batch > 256 || o->steal_attempts < -1 || o->slice_ns < 0 || o->spin_ns < -1)

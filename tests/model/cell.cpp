@@ -64,7 +64,7 @@ struct cell_two_wakers_one_wakes : cell_suite<cell_two_wakers_one_wakes, 3> {
 		RL_ASSERT(claims == 1);
 	}
 };
-SCENARIO(cell_two_wakers_one_wakes, 50000, 4);
+SCENARIO(cell_two_wakers_one_wakes, 20000, 4);
 
 struct cell_wake_shows_what_came_before : cell_suite<cell_wake_shows_what_came_before, 2> {
 	void thread(unsigned i)
@@ -78,7 +78,7 @@ struct cell_wake_shows_what_came_before : cell_suite<cell_wake_shows_what_came_b
 		}
 	}
 };
-SCENARIO(cell_wake_shows_what_came_before, 50000, 6);
+SCENARIO(cell_wake_shows_what_came_before, 20000, 6);
 
 /* The timer's worker says LATE, a waker WOKEN: the end says who was first, and a waker that lost has given nothing. */
 struct cell_time_out_against_wake : cell_suite<cell_time_out_against_wake, 3> {
@@ -106,7 +106,7 @@ struct cell_time_out_against_wake : cell_suite<cell_time_out_against_wake, 3> {
 		RL_ASSERT(cell_phase_of(cell.word.load(rl::mo_relaxed, $)) == CELL_WAITING);
 	}
 };
-SCENARIO(cell_time_out_against_wake, 50000, 4);
+SCENARIO(cell_time_out_against_wake, 20000, 4);
 
 /* Somebody who was told of the first wait comes during the second. */
 struct cell_old_turn_ends_nothing : cell_suite<cell_old_turn_ends_nothing, 2> {
@@ -130,7 +130,7 @@ struct cell_old_turn_ends_nothing : cell_suite<cell_old_turn_ends_nothing, 2> {
 		RL_ASSERT(claims == 1);
 	}
 };
-SCENARIO(cell_old_turn_ends_nothing, 50000, 6);
+SCENARIO(cell_old_turn_ends_nothing, 20000, 6);
 
 /* The canceller writes, then looks at the cell; who has parked looks for what was written. One that begins to wait may have looked
  * too early, and the canceller as well: so both look after they have written. */
@@ -162,7 +162,7 @@ struct cell_cancel_against_park : cell_suite<cell_cancel_against_park, 2> {
 		RL_ASSERT(cell_end(&cell) == CELL_CANCELLED && claims == 1);
 	}
 };
-SCENARIO(cell_cancel_against_park, 50000, 6);
+SCENARIO(cell_cancel_against_park, 20000, 6);
 
 /* A canceller that comes before the wait, between two waits or during one cancels none that had ended. */
 struct cell_cancel_between_waits : cell_suite<cell_cancel_between_waits, 2> {
@@ -187,7 +187,7 @@ struct cell_cancel_between_waits : cell_suite<cell_cancel_between_waits, 2> {
 		claims += rl::ctx().current_thread() == 0 && claim != CELL_NOT_OURS;
 	}
 };
-SCENARIO(cell_cancel_between_waits, 50000, 6);
+SCENARIO(cell_cancel_between_waits, 20000, 6);
 
 struct cell_shield_keeps_cancels_out : cell_suite<cell_shield_keeps_cancels_out, 3> {
 	void before()
@@ -214,4 +214,4 @@ struct cell_shield_keeps_cancels_out : cell_suite<cell_shield_keeps_cancels_out,
 		RL_ASSERT(!(cell.word.load(rl::mo_relaxed, $) & CELL_SHIELD));
 	}
 };
-SCENARIO(cell_shield_keeps_cancels_out, 50000, 4);
+SCENARIO(cell_shield_keeps_cancels_out, 20000, 4);

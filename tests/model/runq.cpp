@@ -78,7 +78,7 @@ struct runq_single_task_goes_to_owner_or_thief : runq_suite<runq_single_task_goe
 		}
 	}
 };
-SCENARIO(runq_single_task_goes_to_owner_or_thief, 50000, 6);
+SCENARIO(runq_single_task_goes_to_owner_or_thief, 20000, 6);
 
 /* The owner pops on while a thief copies, and never what that has claimed; both sides see the oldest first. */
 struct runq_owner_pops_during_a_theft : runq_suite<runq_owner_pops_during_a_theft, 2, 4, 4> {
@@ -101,7 +101,7 @@ struct runq_owner_pops_during_a_theft : runq_suite<runq_owner_pops_during_a_thef
 		}
 	}
 };
-SCENARIO(runq_owner_pops_during_a_theft, 50000, 3);
+SCENARIO(runq_owner_pops_during_a_theft, 20000, 3);
 
 /* With two slots each push behind a pop overwrites one that a slow thief may be copying. */
 struct runq_owner_pushes_while_a_thief_copies : runq_suite<runq_owner_pushes_while_a_thief_copies, 2, 5, 2> {
@@ -138,7 +138,7 @@ struct runq_two_thieves_and_the_owner_share : runq_suite<runq_two_thieves_and_th
 		}
 	}
 };
-SCENARIO(runq_two_thieves_and_the_owner_share, 50000, 2);
+SCENARIO(runq_two_thieves_and_the_owner_share, 20000, 2);
 
 /* The second thief sees a head that the first one left, and must see the tail under which that claimed. */
 struct runq_second_thief_comes_after_the_first : runq_suite<runq_second_thief_comes_after_the_first, 3, 4, 4> {
@@ -192,7 +192,7 @@ struct runq_half_of_a_full_ring_goes_away : runq_suite<runq_half_of_a_full_ring_
 		push(4);
 	}
 };
-SCENARIO(runq_half_of_a_full_ring_goes_away, 50000, 3);
+SCENARIO(runq_half_of_a_full_ring_goes_away, 20000, 3);
 
 /* The owner takes all there is: a thief that sees this head must see a tail that is not behind it. */
 struct runq_all_of_the_ring_goes_away : runq_suite<runq_all_of_the_ring_goes_away, 2, 2, 2> {
@@ -210,7 +210,7 @@ struct runq_all_of_the_ring_goes_away : runq_suite<runq_all_of_the_ring_goes_awa
 			tasks.run(all[k]);
 	}
 };
-SCENARIO(runq_all_of_the_ring_goes_away, 50000, 5);
+SCENARIO(runq_all_of_the_ring_goes_away, 20000, 5);
 
 /* The loot goes into an array: for a thief with another kind of queue. */
 struct runq_loot_into_an_array : runq_suite<runq_loot_into_an_array, 2, 4, 2> {
@@ -231,7 +231,7 @@ struct runq_loot_into_an_array : runq_suite<runq_loot_into_an_array, 2, 4, 2> {
 				tasks.run(loot[k]);
 	}
 };
-SCENARIO(runq_loot_into_an_array, 50000, 4);
+SCENARIO(runq_loot_into_an_array, 20000, 4);
 
 /* A thief that is slow between its look and its claim, while the indices go round: were they narrow, its head would fit
  * again, to another tail.                                                                                              */
@@ -254,7 +254,7 @@ struct runq_head_that_went_and_came_back : runq_suite<runq_head_that_went_and_ca
 		pop();
 	}
 };
-SCENARIO(runq_head_that_went_and_came_back, 50000, 3);
+SCENARIO(runq_head_that_went_and_came_back, 20000, 3);
 
 /* ---- the newest task ---- */
 
@@ -266,7 +266,7 @@ struct newest_goes_to_owner_or_thief : runq_suite<newest_goes_to_owner_or_thief,
 		take_newest();
 	}
 };
-SCENARIO(newest_goes_to_owner_or_thief, 50000, 4);
+SCENARIO(newest_goes_to_owner_or_thief, 20000, 4);
 
 /* The owner takes and puts while a slow thief reads. */
 struct newest_is_replaced_under_a_slow_thief : runq_suite<newest_is_replaced_under_a_slow_thief, 3, 3, 1> {
@@ -282,7 +282,7 @@ struct newest_is_replaced_under_a_slow_thief : runq_suite<newest_is_replaced_und
 		}
 	}
 };
-SCENARIO(newest_is_replaced_under_a_slow_thief, 50000, 3);
+SCENARIO(newest_is_replaced_under_a_slow_thief, 20000, 3);
 
 /* As the scheduler does it: the one before goes into the ring. A thief takes from the ring, and if that is empty this one. */
 struct newest_moves_into_the_ring : runq_suite<newest_moves_into_the_ring, 2, 3, 2> {
@@ -305,7 +305,7 @@ struct newest_moves_into_the_ring : runq_suite<newest_moves_into_the_ring, 2, 3,
 			pop();
 	}
 };
-SCENARIO(newest_moves_into_the_ring, 50000, 3);
+SCENARIO(newest_moves_into_the_ring, 20000, 3);
 
 /* ---- a sleeping thief must come ---- */
 
@@ -349,7 +349,7 @@ struct runq_sleeper_against_a_push : runq_sleeper<runq_sleeper_against_a_push, 2
 			sleep_on(&rings[0]);
 	}
 };
-SCENARIO(runq_sleeper_against_a_push, 50000, 5);
+SCENARIO(runq_sleeper_against_a_push, 20000, 5);
 
 struct newest_sleeper_against_a_put : runq_sleeper<newest_sleeper_against_a_put, 2, 1> {
 	void thread(unsigned i)
@@ -363,7 +363,7 @@ struct newest_sleeper_against_a_put : runq_sleeper<newest_sleeper_against_a_put,
 			sleep_on(&rings[0]);
 	}
 };
-SCENARIO(newest_sleeper_against_a_put, 50000, 5);
+SCENARIO(newest_sleeper_against_a_put, 20000, 5);
 
 /* A thief brings home more than it can run at once. The victim's tasks are there from the beginning. */
 struct runq_sleeper_against_a_thief : runq_sleeper<runq_sleeper_against_a_thief, 2, 3> {
@@ -388,4 +388,4 @@ struct runq_sleeper_against_a_thief : runq_sleeper<runq_sleeper_against_a_thief,
 		tasks.run(task);
 	}
 };
-SCENARIO(runq_sleeper_against_a_thief, 50000, 5);
+SCENARIO(runq_sleeper_against_a_thief, 20000, 5);

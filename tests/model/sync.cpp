@@ -92,7 +92,7 @@ struct mutex_two_threads_one_inside : sync_suite<mutex_two_threads_one_inside, 2
 		visit();
 	}
 };
-SCENARIO(mutex_two_threads_one_inside, 50000, 2);
+SCENARIO(mutex_two_threads_one_inside, 20000, 2);
 
 struct mutex_three_threads_nobody_is_forgotten : sync_suite<mutex_three_threads_nobody_is_forgotten, 3> {
 	void thread(unsigned)
@@ -100,7 +100,7 @@ struct mutex_three_threads_nobody_is_forgotten : sync_suite<mutex_three_threads_
 		visit();
 	}
 };
-SCENARIO(mutex_three_threads_nobody_is_forgotten, 50000, 1);
+SCENARIO(mutex_three_threads_nobody_is_forgotten, 20000, 1);
 
 /* Its deadline passes while it is woken, or handed the mutex: it has it then, or another one is woken. */
 struct mutex_deadline_against_unlock : sync_suite<mutex_deadline_against_unlock, 3> {
@@ -121,7 +121,7 @@ struct mutex_deadline_against_unlock : sync_suite<mutex_deadline_against_unlock,
 		sync_suite::after();
 	}
 };
-SCENARIO(mutex_deadline_against_unlock, 50000, 1);
+SCENARIO(mutex_deadline_against_unlock, 20000, 1);
 
 /* The limit is 1 here: passed over once, it is handed over; and the mutex goes with the last one inside. */
 struct mutex_goes_with_the_last_one : sync_suite<mutex_goes_with_the_last_one, 3> {
@@ -140,7 +140,7 @@ struct mutex_goes_with_the_last_one : sync_suite<mutex_goes_with_the_last_one, 3
 		RL_ASSERT(mutex.state.load(rl::mo_relaxed, $) == POISON);
 	}
 };
-SCENARIO(mutex_goes_with_the_last_one, 50000, 1);
+SCENARIO(mutex_goes_with_the_last_one, 20000, 1);
 
 /* One of the three takes it again and again: who was passed over gets it. */
 struct mutex_is_handed_over : sync_suite<mutex_is_handed_over, 2> {
@@ -150,7 +150,7 @@ struct mutex_is_handed_over : sync_suite<mutex_is_handed_over, 2> {
 			visit();
 	}
 };
-SCENARIO(mutex_is_handed_over, 50000, 2);
+SCENARIO(mutex_is_handed_over, 20000, 2);
 
 struct cond_signal_after_the_unlock_is_not_lost : sync_suite<cond_signal_after_the_unlock_is_not_lost, 2> {
 	void thread(unsigned i)
@@ -167,7 +167,7 @@ struct cond_signal_after_the_unlock_is_not_lost : sync_suite<cond_signal_after_t
 		}
 	}
 };
-SCENARIO(cond_signal_after_the_unlock_is_not_lost, 50000, 2);
+SCENARIO(cond_signal_after_the_unlock_is_not_lost, 20000, 2);
 
 /* Two wait, one of them not for long; one signal, for whoever takes the permit. If the signal went to the late one, the other
  * would wait for ever. */
@@ -194,7 +194,7 @@ struct cond_signal_is_not_spent_on_a_late_one : sync_suite<cond_signal_is_not_sp
 		unlock();
 	}
 };
-SCENARIO(cond_signal_is_not_spent_on_a_late_one, 50000, 0);
+SCENARIO(cond_signal_is_not_spent_on_a_late_one, 20000, 0);
 
 struct cond_broadcast_reaches_both : sync_suite<cond_broadcast_reaches_both, 3> {
 	void thread(unsigned i)
@@ -210,7 +210,7 @@ struct cond_broadcast_reaches_both : sync_suite<cond_broadcast_reaches_both, 3> 
 		unlock();
 	}
 };
-SCENARIO(cond_broadcast_reaches_both, 50000, 1);
+SCENARIO(cond_broadcast_reaches_both, 20000, 1);
 
 /* The condition goes with the one who waited, though the signaller has hardly returned. */
 struct cond_goes_with_who_waited : sync_suite<cond_goes_with_who_waited, 2> {
@@ -238,7 +238,7 @@ struct cond_goes_with_who_waited : sync_suite<cond_goes_with_who_waited, 2> {
 		RL_ASSERT(cond.state.load(rl::mo_relaxed, $) == (total ? POISON : 0));
 	}
 };
-SCENARIO(cond_goes_with_who_waited, 50000, 2);
+SCENARIO(cond_goes_with_who_waited, 20000, 2);
 
 /* A wait group on the stack of who waits. */
 struct semaphore_wait_group_goes : sync_suite<semaphore_wait_group_goes, 3> {
@@ -259,7 +259,7 @@ struct semaphore_wait_group_goes : sync_suite<semaphore_wait_group_goes, 3> {
 		RL_ASSERT(semaphore.state.load(rl::mo_relaxed, $) == POISON);
 	}
 };
-SCENARIO(semaphore_wait_group_goes, 50000, 3);
+SCENARIO(semaphore_wait_group_goes, 20000, 3);
 
 /* As a lock: one inside, by fast paths and slow ones. */
 struct semaphore_of_one_is_a_lock : sync_suite<semaphore_of_one_is_a_lock, 3> {
@@ -277,7 +277,7 @@ struct semaphore_of_one_is_a_lock : sync_suite<semaphore_of_one_is_a_lock, 3> {
 		RL_ASSERT(hive_semaphore_release(&semaphore, 1) == 0);
 	}
 };
-SCENARIO(semaphore_of_one_is_a_lock, 50000, 1);
+SCENARIO(semaphore_of_one_is_a_lock, 20000, 1);
 
 /* One permit, two who want it, one of them late: if it was spent on the late one the other would wait for ever. */
 struct semaphore_permit_is_not_spent_on_a_late_one : sync_suite<semaphore_permit_is_not_spent_on_a_late_one, 3> {
@@ -294,7 +294,7 @@ struct semaphore_permit_is_not_spent_on_a_late_one : sync_suite<semaphore_permit
 		RL_ASSERT(semaphore.state.load(rl::mo_relaxed, $) == 0);
 	}
 };
-SCENARIO(semaphore_permit_is_not_spent_on_a_late_one, 50000, 0);
+SCENARIO(semaphore_permit_is_not_spent_on_a_late_one, 20000, 0);
 
 /* A large request whose deadline passes, a small one behind it: it gets what there is. */
 struct semaphore_late_one_lets_others_through : sync_suite<semaphore_late_one_lets_others_through, 3> {
@@ -319,7 +319,7 @@ struct semaphore_late_one_lets_others_through : sync_suite<semaphore_late_one_le
 		RL_ASSERT(semaphore.state.load(rl::mo_relaxed, $) == 0);
 	}
 };
-SCENARIO(semaphore_late_one_lets_others_through, 50000, 0);
+SCENARIO(semaphore_late_one_lets_others_through, 20000, 0);
 
 template <typename T, int THREADS, size_t CAPACITY> struct channel_suite : sync_suite<T, THREADS> {
 	struct hive_channel channel;
@@ -392,7 +392,7 @@ struct channel_hand_over : channel_suite<channel_hand_over, 2, 0> {
 		}
 	}
 };
-SCENARIO(channel_hand_over, 50000, 2);
+SCENARIO(channel_hand_over, 20000, 2);
 
 struct channel_ring_of_one_keeps_the_order : channel_suite<channel_ring_of_one_keeps_the_order, 2, 1> {
 	void thread(unsigned i)
@@ -401,7 +401,7 @@ struct channel_ring_of_one_keeps_the_order : channel_suite<channel_ring_of_one_k
 			RL_ASSERT(i == 0 ? send((uint64_t)n) == 0 : recv() == n);
 	}
 };
-SCENARIO(channel_ring_of_one_keeps_the_order, 50000, 2);
+SCENARIO(channel_ring_of_one_keeps_the_order, 20000, 2);
 
 struct channel_two_senders : channel_suite<channel_two_senders, 3, 1> {
 	void thread(unsigned i)
@@ -412,7 +412,7 @@ struct channel_two_senders : channel_suite<channel_two_senders, 3, 1> {
 			RL_ASSERT(recv() + recv() == 1);
 	}
 };
-SCENARIO(channel_two_senders, 50000, 1);
+SCENARIO(channel_two_senders, 20000, 1);
 
 struct channel_two_receivers : channel_suite<channel_two_receivers, 3, 1> {
 	void thread(unsigned i)
@@ -423,7 +423,7 @@ struct channel_two_receivers : channel_suite<channel_two_receivers, 3, 1> {
 			RL_ASSERT(recv() >= 0);
 	}
 };
-SCENARIO(channel_two_receivers, 50000, 1);
+SCENARIO(channel_two_receivers, 20000, 1);
 
 /* Late or served, never both: a late receiver has nothing in its buffer, and the item is there for the next. */
 struct channel_late_receiver_leaves_the_item : channel_suite<channel_late_receiver_leaves_the_item, 2, 1> {
@@ -436,7 +436,7 @@ struct channel_late_receiver_leaves_the_item : channel_suite<channel_late_receiv
 		}
 	}
 };
-SCENARIO(channel_late_receiver_leaves_the_item, 50000, 3);
+SCENARIO(channel_late_receiver_leaves_the_item, 20000, 3);
 
 struct channel_late_sender_keeps_its_item : channel_suite<channel_late_sender_keeps_its_item, 2, 0> {
 	bool sent;
@@ -455,7 +455,7 @@ struct channel_late_sender_keeps_its_item : channel_suite<channel_late_sender_ke
 		channel_suite::after();
 	}
 };
-SCENARIO(channel_late_sender_keeps_its_item, 50000, 2);
+SCENARIO(channel_late_sender_keeps_its_item, 20000, 2);
 
 struct channel_close_tells_everybody : channel_suite<channel_close_tells_everybody, 3, 1> {
 	int r[2];
@@ -481,7 +481,7 @@ struct channel_close_tells_everybody : channel_suite<channel_close_tells_everybo
 		channel_suite::after();
 	}
 };
-SCENARIO(channel_close_tells_everybody, 50000, 1);
+SCENARIO(channel_close_tells_everybody, 20000, 1);
 
 /* Without a receiver: the one that waits for room is told. */
 struct channel_close_wakes_a_sender : channel_suite<channel_close_wakes_a_sender, 2, 1> {
@@ -497,7 +497,7 @@ struct channel_close_wakes_a_sender : channel_suite<channel_close_wakes_a_sender
 		}
 	}
 };
-SCENARIO(channel_close_wakes_a_sender, 50000, 4);
+SCENARIO(channel_close_wakes_a_sender, 20000, 4);
 
 /* Who received the last item may let the channel go, though the sender has hardly returned. */
 struct channel_goes_with_the_last_item : channel_suite<channel_goes_with_the_last_item, 2, 0> {
@@ -526,4 +526,4 @@ struct channel_goes_with_the_last_item : channel_suite<channel_goes_with_the_las
 		RL_ASSERT(channel.word.load(rl::mo_relaxed, $) == (gone ? POISON : 0));
 	}
 };
-SCENARIO(channel_goes_with_the_last_item, 50000, 3);
+SCENARIO(channel_goes_with_the_last_item, 20000, 3);
