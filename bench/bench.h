@@ -22,6 +22,8 @@ struct bench_params {
 	double seconds;
 	bool pin;
 	enum hive_preset preset;
+	enum hive_timers timers;
+	enum hive_order order;
 	const struct hive_core_ops *core; /* NULL: the library's choice */
 };
 
@@ -53,4 +55,5 @@ void bench_put_percentiles(struct record *result, const struct stats *stats);
 void bench_put_memory(struct record *result);
 
 bench_run_fn bench_post, bench_post_to, bench_spawn_local, bench_steal, bench_ping, bench_ping_hot, bench_floor,
-	bench_timer, bench_timer_cancel, bench_delay, bench_mixed, bench_mixed_ui, bench_idle;
+	bench_timer, bench_timer_cancel, bench_delay, bench_mixed, bench_mixed_ui, bench_idle, bench_yield, bench_chan,
+	bench_skynet_fiber, bench_spawn_join, bench_fibers_asleep, bench_switch;

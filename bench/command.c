@@ -84,6 +84,8 @@ static struct bench_params with_defaults(const struct command *command, const st
 		params.threads = scenario->threads ? scenario->threads : hive_cpus();
 	if (!params.producers)
 		params.producers = scenario->producers;
+	if (!params.consumers && scenario->run == bench_chan) /* the only one where somebody receives */
+		params.consumers = params.producers;
 	if (!params.n)
 		params.n = scenario->n;
 	if (params.seconds <= 0)

@@ -121,6 +121,12 @@ int64_t machine_peak_memory_kb(void)
 	return machine_read_key("/proc/self/status", "VmHWM", text, sizeof text) ? strtoll(text, NULL, 10) : 0;
 }
 
+int64_t machine_memory_kb(void)
+{
+	char text[64];
+	return machine_read_key("/proc/self/status", "VmRSS", text, sizeof text) ? strtoll(text, NULL, 10) : 0;
+}
+
 static double seconds_of(struct timeval time)
 {
 	return (double)time.tv_sec + (double)time.tv_usec / 1e6;

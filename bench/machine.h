@@ -29,6 +29,7 @@ int32_t machine_cpus_allowed(void);
 uint16_t machine_allowed_cpu(size_t index);
 
 int64_t machine_peak_memory_kb(void); /* VmHWM */
+int64_t machine_memory_kb(void);      /* VmRSS */
 double machine_cpu_seconds(void);     /* of all threads of this process, user and system */
 int64_t machine_context_switches(void);
 double machine_busy_seconds(void); /* CPU time that all programs of the machine have used since it started */

@@ -10,15 +10,17 @@ static const char usage_text[] =
 	"       hive bench --list\n"
 	"\n"
 	"  --threads T        workers (IO workers; compute workers in mixed, both in idle)\n"
-	"  --producers P      outside threads that post\n"
-	"  --consumers C      unused by these scenarios\n"
+	"  --producers P      outside threads that post; chan: fibers that send\n"
+	"  --consumers C      chan: fibers that receive\n"
 	"  --n COUNT          operations\n"
 	"  --seconds S        length of mixed, mixed_ui and idle\n"
 	"  --repeat R         samples, each in a process of its own; more than one adds a summary line\n"
 	"  --batch B          post: B tasks a call, by hive_post_many\n"
 	"  --pin              worker i stays on the i-th CPU allowed\n"
 	"  --core NAME        epoll, poll or best\n"
-	"  --preset NAME      default or rophive\n"
+	"  --preset NAME      default, rophive or faio\n"
+	"  --timers KIND      how the workers keep their timers: heap or wheel\n"
+	"  --order NAME       of local tasks: newest or oldest first; default: the preset's\n"
 	"  --csv              one table instead of JSON lines\n"
 	"  --env              begin with a line that describes the machine (--all does)\n"
 	"  --in-process       no process per sample: for debuggers and profilers\n"
@@ -57,8 +59,25 @@ static bool parse_seconds(const char *text, double *ret_seconds)
 
 static bool parse_preset(const char *text, enum hive_preset *ret_preset)
 {
-	*ret_preset = strcmp(text, "rophive") == 0 ? HIVE_PRESET_ROPHIVE : HIVE_PRESET_DEFAULT;
-	return *ret_preset == HIVE_PRESET_ROPHIVE || strcmp(text, "default") == 0;
+	static const char *const names[] = { "default", "rophive", "faio" };
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strcmp(text, names[i]) == 0) {
+			*ret_preset = (enum hive_preset)i;
+			return true;
+		}
+	return false;
+}
+
+static bool parse_order(const char *text, enum hive_order *ret_order)
+{
+	*ret_order = strcmp(text, "oldest") == 0 ? HIVE_ORDER_OLDEST : HIVE_ORDER_NEWEST;
+	return *ret_order == HIVE_ORDER_OLDEST || strcmp(text, "newest") == 0;
+}
+
+static bool parse_timers(const char *text, enum hive_timers *ret_timers)
+{
+	*ret_timers = strcmp(text, "wheel") == 0 ? HIVE_TIMERS_WHEEL : HIVE_TIMERS_HEAP;
+	return *ret_timers == HIVE_TIMERS_WHEEL || strcmp(text, "heap") == 0;
 }
 
 enum option_id {
@@ -73,6 +92,8 @@ enum option_id {
 	OPTION_PIN,
 	OPTION_CORE,
 	OPTION_PRESET,
+	OPTION_TIMERS,
+	OPTION_ORDER,
 	OPTION_CSV,
 	OPTION_LIST,
 	OPTION_ALL,
@@ -93,6 +114,8 @@ static const struct option known[] = {
 	{ "pin", no_argument, NULL, OPTION_PIN },
 	{ "core", required_argument, NULL, OPTION_CORE },
 	{ "preset", required_argument, NULL, OPTION_PRESET },
+	{ "timers", required_argument, NULL, OPTION_TIMERS },
+	{ "order", required_argument, NULL, OPTION_ORDER },
 	{ "csv", no_argument, NULL, OPTION_CSV },
 	{ "list", no_argument, NULL, OPTION_LIST },
 	{ "all", no_argument, NULL, OPTION_ALL },
@@ -127,6 +150,10 @@ static bool apply_value(struct options *options, int option, const char *value)
 		return hive_core_find(value, &params->core) == 0;
 	case OPTION_PRESET:
 		return parse_preset(value, &params->preset);
+	case OPTION_TIMERS:
+		return parse_timers(value, &params->timers);
+	case OPTION_ORDER:
+		return parse_order(value, &params->order);
 	default:
 		return false;
 	}

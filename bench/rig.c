@@ -5,9 +5,11 @@
 static int attach_one(struct rig *rig, const struct bench_params *params, enum hive_worker_kind kind, int32_t index)
 {
 	uint16_t cpu = 0;
-	struct hive_worker_options options = { .kind = kind };
-	if (kind == HIVE_WORKER_IO)
+	struct hive_worker_options options = { .kind = kind, .order = params->order };
+	if (kind == HIVE_WORKER_IO) {
 		options.core = params->core;
+		options.timers = params->timers;
+	}
 	if (params->pin) {
 		cpu = machine_allowed_cpu((size_t)index);
 		options.cpus = &cpu;

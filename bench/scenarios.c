@@ -29,6 +29,18 @@ const struct bench_scenario bench_scenarios[] = {
 	  bench_mixed_ui },
 	{ "idle", "T IO and T compute workers with nothing to do: CPU time and context switches", "cpu_percent", 2, 0,
 	  0, 5, bench_idle },
+	{ "switch", "from one stack to another and back, alone; a stack from the cache and back", "switch_ns", 1, 0,
+	  10000000, 0, bench_switch },
+	{ "yield", "two fibers for each of T workers, yielding to each other through the scheduler", "ops_per_s", 1, 0,
+	  10000000, 0, bench_yield },
+	{ "chan", "P fibers send n 8-byte values through a channel of 1024 to C fibers on T workers", "ops_per_s", 1, 1,
+	  10000000, 0, bench_chan },
+	{ "skynet_fiber", "tree of fibers, ten children each, n leaves (a power of ten), sums returned", "ops_per_s", 1,
+	  0, 1000000, 0, bench_skynet_fiber },
+	{ "spawn_join", "a fiber spawns an empty one and joins it, n times", "ns_each", 1, 0, 2000000, 0,
+	  bench_spawn_join },
+	{ "fibers_asleep", "n fibers asleep at once: time to create, resident bytes each, time to wake all",
+	  "wake_all_s", 1, 0, 1000000, 0, bench_fibers_asleep },
 };
 
 const size_t bench_scenario_count = sizeof bench_scenarios / sizeof *bench_scenarios;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 #include <rophive/core.h>
+#include <rophive/fiber.h>
 #include <rophive/post.h>
 #include <rophive/source.h>
 #include <rophive/stats.h>
+#include <rophive/sync.h>
 #include <rophive/trace.h>
 #include <rophive/timer.h>
 #include <rophive/worker.h>
@@ -12,10 +14,12 @@
  *
  * The first words of each comment are its thread rule:
  *   Any thread.      no restriction, never waits
- *   May wait.        any thread; on a worker of this hive only HIVE_NOWAIT, else -EDEADLK
+ *   May wait.        any thread; a fiber parks, a compute task and a foreign thread block; on an IO worker outside a fiber only
+ *                    HIVE_NOWAIT, else -EDEADLK
  *   Worker thread.   inside a task or callback of an IO worker, else -EPERM
  *   Owner thread.    the worker on which the object was started
  *   Foreign thread.  not on a worker of any hive
+ *   Fiber.           inside a fiber; elsewhere as the comment says
  */
 #define HIVE_VERSION_MAJOR 0
 #define HIVE_VERSION_MINOR 1
@@ -27,7 +31,9 @@ struct hive_host;
 
 enum hive_preset {
 	HIVE_PRESET_DEFAULT = 0, /* what the benches of this library chose */
-	HIVE_PRESET_ROPHIVE = 1  /* the parameters of the founding design to the letter, no further policy */
+	HIVE_PRESET_ROPHIVE = 1, /* the parameters of the founding design to the letter, no further policy */
+	HIVE_PRESET_FAIO =
+		2 /* oldest first, one task a beat, the system and the pool at intervals, the busiest is robbed */
 };
 
 /* On any thread, one call at a time, once for each accepted task that will not run. Must not post or wait. */
@@ -80,6 +86,12 @@ int hive_stop(struct hive *hive, enum hive_stop_mode mode, int64_t deadline_ns);
 int hive_join(struct hive *hive, int64_t deadline_ns);
 /* Any thread. Final after stop, else -EBUSY. */
 int hive_report_read(const struct hive *hive, struct hive_report *ret_report);
+
+/* Foreign thread. Just a runtime: hive_create() with HIVE_AUTO for counts that are zero and, unless the options or a preset say
+ * otherwise, HIVE_TIMERS_WHEEL; hive_start(); and stop, join, destroy. The handle is gone after runtime_stop.
+ * -ETIMEDOUT: it is gone, and what had not begun by the deadline was dropped. -EDEADLK: on a worker.                     */
+HIVE_CHECKED int hive_runtime_start(const struct hive_options *options, struct hive **ret_hive);
+int hive_runtime_stop(struct hive *hive, enum hive_stop_mode mode, int64_t deadline_ns);
 
 /* Any thread. How many workers the affinity mask and the cgroup's CPU quota suggest; at least 1. */
 int32_t hive_cpus(void);

@@ -21,7 +21,11 @@ struct hive_timer {
 	void *arg;
 	enum hive_drift drift; /* while idle */
 	/* private */
-	uint32_t state, index; /* state is a magic word: an uninitialised timer is refused, not undefined */
+	uint32_t state; /* a magic word: an uninitialised timer is refused, not undefined */
+	union {         /* its place among the timers of its owner */
+		uint32_t index;
+		void *previous;
+	};
 	int64_t due_ns, period_ns;
 	uint64_t sequence;
 	hive_timer_fn *on_fire;

@@ -10,10 +10,24 @@ struct hive_core_ops;
 #define HIVE_WORKERS_MAX 1024 /* of each kind, at one time, in one hive */
 
 enum hive_worker_kind { HIVE_WORKER_IO = 0, HIVE_WORKER_COMPUTE = 1 };
+/* Which local task runs next. Oldest first: the latest hive_post_local() waits in a place of its own and runs before the
+ * others, three times in a row at most.                                                                               */
+enum hive_order { HIVE_ORDER_DEFAULT = 0, HIVE_ORDER_NEWEST = 1, HIVE_ORDER_OLDEST = 2 };
+/* Whom an idle worker robs: anybody; who has most (and does not search itself), and then the pool is asked once more; the
+ * nearest by index that has something.                                                                                */
+enum hive_victim { HIVE_VICTIM_DEFAULT = 0, HIVE_VICTIM_RANDOM = 1, HIVE_VICTIM_BUSIEST = 2, HIVE_VICTIM_NEAR = 3 };
+
+/* How an IO worker keeps its timers. Both fire in the same order, never early. HEAP: O(log n), memory as needed, so that starting
+ * one may fail; knows the next deadline exactly. WHEEL: starting and stopping in O(1), cannot fail, 41 KiB from the start; for
+ * thousands of timers, most of which are stopped before they fire. DEFAULT: heap.                                            */
+enum hive_timers { HIVE_TIMERS_DEFAULT = 0, HIVE_TIMERS_HEAP = 1, HIVE_TIMERS_WHEEL = 2 };
 
 /* All zero: an IO worker on the best core */
 struct hive_worker_options {
 	enum hive_worker_kind kind;
+	enum hive_order order;
+	enum hive_timers timers;
+	enum hive_victim victim;
 	const char *name;                 /* copied, 31 bytes; NULL: "io-3", "compute-0" */
 	const struct hive_core_ops *core; /* NULL: the host's, else hive_core_find("best"). IO workers only */
 	void *core_arg;
@@ -28,7 +42,8 @@ struct hive_worker_options {
 	int32_t timer_budget;        /* timers per beat */
 	int32_t pool_probe_interval; /* busy beats between two looks at the pool */
 	int32_t pool_batch;          /* tasks taken from the pool at once, at most 256 */
-	int32_t steal_attempts;      /* victims per theft; HIVE_OFF: never steals */
+	int32_t steal_attempts;      /* victims per theft, if they are drawn at random; HIVE_OFF: never steals */
+	int32_t io_interval;         /* busy beats between two looks at events, letters and timers */
 	int64_t slice_ns;            /* longest time per step, beyond the task that is running */
 	int64_t spin_ns;             /* longest spin before sleep; HIVE_OFF: none */
 	/* How the system shall treat the thread. Of these only cpus applies to the thread that calls hive_run(); its timer slack and

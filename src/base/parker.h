@@ -24,14 +24,14 @@ static inline void parker_init(struct parker *p)
 	store_relaxed(&p->state, PARKER_EMPTY);
 }
 
-/* Owner thread only. Returns when a token was there (and takes it), or after timeout_ns. May return early. */
-static inline void parker_park(struct parker *p, int64_t timeout_ns)
+/* Owner thread only. True: there was a token, and it was taken. False: timeout_ns have passed, or nothing has happened. */
+static inline bool parker_park(struct parker *p, int64_t timeout_ns)
 {
 	uint32_t empty = PARKER_EMPTY;
 
 	if (cas_relaxed(&p->state, &empty, PARKER_WAITING))
 		hive__futex_wait(&p->state, PARKER_WAITING, timeout_ns);
-	exchange_acquire(&p->state, PARKER_EMPTY); /* PARK-1 (pairs with PARK-2) */
+	return exchange_acquire(&p->state, PARKER_EMPTY) == PARKER_TOKEN; /* PARK-1 (pairs with PARK-2) */
 }
 
 /* Any thread. Makes the present or the next park return. A system call only if somebody waits. */

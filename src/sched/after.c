@@ -48,6 +48,7 @@ static void prepare(struct delayed *d, hive_fn *fn, void *arg, int64_t due_ns)
 {
 	d->parcel.kind = PARCEL_TIMER;
 	d->counted = false;
+	d->alarm = false;
 	store_relaxed(&d->keeper, (struct worker *)NULL);
 	d->parcel.target = HIVE_WORKER_NONE;
 	d->parcel.task.fn = fn;
@@ -113,20 +114,17 @@ int hive_post_after(struct hive *hive, int64_t delay_ns, hive_fn *fn, void *arg,
 	return 0;
 }
 
-int hive_post_self_after(int64_t delay_ns, hive_fn *fn, void *arg, uint64_t *ret_post)
+static int keep_here(struct worker *w, struct hive_task task, int64_t due_ns, bool alarm, uint64_t *ret_post)
 {
-	struct delayed *d;
-	struct worker *w;
-	int r = hive__own_door(fn, &w);
+	struct delayed *d = hive__delayed_new(w);
+	int r;
 
-	if (r < 0)
-		return r;
-	d = hive__delayed_new(w);
 	if (!d)
 		return -ENOMEM;
-	prepare(d, fn, arg, time_add(hive__now(w->hive), delay_ns > 0 ? delay_ns : 0));
+	prepare(d, task.fn, task.arg, due_ns);
+	d->alarm = alarm;
 	d->timer.sequence = w->timer_sequence++;
-	r = heap_insert(&w->timers, &d->timer);
+	r = hive__insert_timer(w, &d->timer);
 	if (r < 0)
 		return refuse(d, r);
 	store_relaxed(&d->keeper, w);
@@ -138,6 +136,29 @@ int hive_post_self_after(int64_t delay_ns, hive_fn *fn, void *arg, uint64_t *ret
 	return 0;
 }
 
+int hive_post_self_after(int64_t delay_ns, hive_fn *fn, void *arg, uint64_t *ret_post)
+{
+	struct hive_task task = { fn, arg };
+	struct worker *w;
+	int r = hive__own_door(fn, &w);
+
+	if (r < 0)
+		return r;
+	return keep_here(w, task, time_add(hive__now(w->hive), delay_ns > 0 ? delay_ns : 0), false, ret_post);
+}
+
+int hive__alarm_start(int64_t due_ns, hive_fn *fn, void *arg, uint64_t *ret_alarm)
+{
+	struct hive_task task = { fn, arg };
+
+	return keep_here(hive__current(), task, due_ns, true, ret_alarm);
+}
+
+bool hive__alarm_stop(struct hive *hive, uint64_t alarm)
+{
+	return hive_post_cancel(hive, alarm) == 0;
+}
+
 /* One timer less: it runs, was cancelled or is dropped. The parcel may be used again. */
 static void let_go(struct worker *w, struct delayed *d)
 {
@@ -146,7 +167,7 @@ static void let_go(struct worker *w, struct delayed *d)
 	hive__parcel_free(&d->parcel);
 }
 
-/* In the keeper's timers, out of the heap. */
+/* Was the keeper's timer, and is out of them. */
 void hive__fire_delayed(struct hive_timer *timer)
 {
 	struct worker *w = hive__current();
@@ -159,32 +180,36 @@ void hive__fire_delayed(struct hive_timer *timer)
 		hive__run_task(w, task);
 }
 
-/* Stop: what was due when stop was asked for still counts as queued. */
+/* Stop: what was due when stop was asked for still counts as queued. Alarms are rung: nobody may wait any more. */
 static void settle(struct worker *w, struct delayed *d)
 {
 	struct hive *hive = w->hive;
 	struct hive_task task = d->parcel.task;
-	bool ours = delayed_claim(d, delayed_generation(d), TICKET_FREE);
+	bool ours = delayed_claim(d, delayed_generation(d), TICKET_FREE), alarm;
 
-	if (ours && d->timer.due_ns <= load_relaxed(&hive->stop_ns) && !hive__is_halted(w)) {
+	if (ours && !d->alarm && d->timer.due_ns <= load_relaxed(&hive->stop_ns) && !hive__is_halted(w)) {
 		sub_relaxed(&w->timer_count, 1u);
 		hive__mail_append(w, &d->parcel);
 		return;
 	}
+	alarm = d->alarm; /* before somebody else uses it */
 	let_go(w, d);
-	if (ours) {
+	if (ours && alarm) {
+		hive__run_task(w, task);
+	} else if (ours) {
 		add_relaxed(&hive->dropped_timers, 1u);
 		hive__drop(hive, task);
 	}
 }
 
-/* The letter has arrived: into the heap. While stopping: due ones are run as private tasks, the rest is dropped. */
+/* The letter has arrived: among the timers. While stopping: due ones are run as private tasks, the rest is dropped; alarms stay
+ * until nobody may wait any more.                                                                                       */
 void hive__place_delayed(struct worker *w, struct delayed *d)
 {
 	if (!d->counted)
 		bump(&w->stats.posted, 1);
 	d->counted = true; /* it may come again, from a worker that leaves */
-	if (w->silenced) {
+	if (w->silenced && (!d->alarm || hive__is_halted(w))) {
 		settle(w, d);
 		return;
 	}
@@ -194,7 +219,7 @@ void hive__place_delayed(struct worker *w, struct delayed *d)
 	}
 	store_relaxed(&d->keeper, w);
 	d->timer.sequence = w->timer_sequence++;
-	if (heap_insert(&w->timers, &d->timer) < 0) {
+	if (hive__insert_timer(w, &d->timer) < 0) {
 		d->parcel.letter.next = w->unplaced;
 		w->unplaced = &d->parcel.letter;
 	}
@@ -224,7 +249,7 @@ bool hive__run_first_unplaced(struct worker *w, int64_t now_ns)
 
 int64_t hive__next_due(const struct worker *w)
 {
-	int64_t due = heap_next_due(&w->timers);
+	int64_t due = timers_next_due(&w->timers);
 
 	for (struct letter *l = w->unplaced; l; l = l->next)
 		if (delayed_of_letter(l)->timer.due_ns < due)
@@ -232,33 +257,32 @@ int64_t hive__next_due(const struct worker *w)
 	return due;
 }
 
-/* Others cancel without touching the heap; when half of it is dead, the owner throws the dead out. */
+static bool is_dead(struct hive_timer *timer)
+{
+	return hive__timer_is_delayed(timer) && delayed_is_cancelled(delayed_of_timer(timer));
+}
+
+static void bury(struct hive_timer *timer, void *worker)
+{
+	let_go((struct worker *)worker, delayed_of_timer(timer));
+}
+
+/* Others cancel without touching the timers; when half of them are dead, the owner throws the dead out. */
 void hive__sweep_cancelled(struct worker *w)
 {
-	struct heap *h = &w->timers;
-	uint32_t kept = 0;
+	uint32_t cancelled = load_relaxed(&w->cancelled);
 
-	if (load_relaxed(&w->cancelled) < 64 || load_relaxed(&w->cancelled) < h->count / 2)
+	if (cancelled < 64 || cancelled < timers_count(&w->timers) / 2)
 		return;
 	store_relaxed(&w->cancelled, 0u);
-	for (uint32_t i = 0; i < h->count; i++) {
-		struct hive_timer *timer = h->entries[i].timer;
-		struct delayed *d = delayed_of_timer(timer);
-
-		if (!hive__timer_is_delayed(timer) || !delayed_is_cancelled(d)) {
-			h->entries[kept++] = h->entries[i];
-			continue;
-		}
-		let_go(w, d);
-	}
-	heap_rebuild(h, kept);
+	timers_sweep(&w->timers, is_dead, bury, w);
 }
 
 /* The keeper itself takes it out at once. */
 static void cancel_here(struct worker *w, struct delayed *d)
 {
-	if (d->timer.index < w->timers.count && w->timers.entries[d->timer.index].timer == &d->timer) {
-		heap_remove(&w->timers, &d->timer);
+	if (timers_contain(&w->timers, &d->timer)) {
+		timers_remove(&w->timers, &d->timer);
 		let_go(w, d);
 	} else {
 		add_relaxed(&w->cancelled, 1u); /* unplaced, or somebody else's by now */

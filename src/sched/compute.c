@@ -42,8 +42,12 @@ bool hive__compute_beat(struct worker *w, int64_t *ret_wait_ns)
 		run_one(w, task);
 		return true;
 	}
-	if (hive__state(hive) >= HIVE_DRAINING) /* the hint said empty; what was accepted has to run */
-		return !pool_is_empty(&hive->compute_pool);
+	if (hive__state(hive) >= HIVE_DRAINING) { /* asked once: what was accepted before it was so has to run */
+		if (!pool_is_empty(&hive->compute_pool))
+			return true; /* the hint said empty */
+		if (!hive__guests_hold(hive))
+			return false;
+	}
 	if (!ret_wait_ns) {
 		sleep_in_parker(w);
 	} else if (hive__fall_asleep(w)) {
@@ -53,10 +57,10 @@ bool hive__compute_beat(struct worker *w, int64_t *ret_wait_ns)
 	return true;
 }
 
-/* An answer is no longer under way. The last one ends the waiting of workers that drain. */
-void hive__reply_received(struct hive *hive)
+/* An answer is no longer under way, a fiber has ended. The last one ends the waiting of workers that drain. */
+void hive__let_end(struct hive *hive, uint32_t holds)
 {
-	if (replies_end(&hive->replies, &hive->state)) {
+	if (holds_end(&hive->holds, &hive->state, holds)) {
 		lock_acquire(&hive->registry_lock);
 		hive__kick_all(hive);
 		lock_release(&hive->registry_lock);
@@ -85,7 +89,7 @@ void hive__run_then(void *arg)
 	p->target = HIVE_WORKER_NONE; /* it has left: the main worker stands in */
 	if (deliver_reply(hive__main(hive), p))
 		return;
-	hive__reply_received(hive);
+	hive__let_end(hive, 1);
 	add_relaxed(&hive->lost_replies, 1u); /* accepted, and dropped below: the books must balance */
 	hive__drop(hive, p->task);
 	hive__parcel_free(p);
@@ -96,7 +100,7 @@ struct hive_task hive__cancel_then(void *arg)
 	struct parcel *p = (struct parcel *)arg;
 	struct hive_task work = p->task;
 
-	hive__reply_received(p->home->hive);
+	hive__let_end(p->home->hive, 1);
 	hive__parcel_free(p);
 	return work;
 }

@@ -77,6 +77,11 @@ static void say_number(struct text *t, const char *words, uint64_t number, unsig
 	say(t, at);
 }
 
+static void say_to(void *text, const char *words)
+{
+	say((struct text *)text, words);
+}
+
 static void say_count(struct text *t, const char *words, uint64_t number)
 {
 	if (number > 0)
@@ -128,7 +133,7 @@ static void say_worker(struct text *t, struct workers *set, struct worker *w)
 	say_number(t, ", beats ", load_relaxed(&w->stats.beats), 10);
 	say_number(t, ", ran ", load_relaxed(&w->stats.ran), 10);
 	if (w->kind == HIVE_WORKER_IO) {
-		say_count(t, ", local ", deque_size(&w->local));
+		say_count(t, ", local ", local_size(&w->local));
 		say_count(t, ", private ", load_relaxed(&w->stats.private_tasks));
 		say(t, inbox_is_empty(&w->inbox) ? "" : ", inbox not empty");
 		say_count(t, ", timers ", load_relaxed(&w->timer_count));
@@ -160,11 +165,13 @@ static int dump(struct hive *h, int fd)
 	say_number(&t, ", asleep ", idle_sleepers(load_relaxed(&h->compute.idle.count)), 10);
 	say_number(&t, ", pool ", pool_length(&h->pool), 10);
 	say_number(&t, ", compute pool ", pool_length(&h->compute_pool), 10);
-	say_count(&t, ", answers under way ", load_relaxed(&h->replies));
+	say_count(&t, ", answers under way ", load_relaxed(&h->holds));
 	say_number(&t, ", threads ", load_relaxed(&h->alive), 10);
 	say(&t, load_relaxed(&h->registry_lock.state) == LOCK_FREE ? "\n" : ", registry locked\n");
 	say_set(&t, &h->io);
 	say_set(&t, &h->compute);
+	if (load_relaxed(&h->guests))
+		h->guest_ops->dump(load_relaxed(&h->guests), &t, say_to);
 	flush(&t);
 	return t.error;
 }

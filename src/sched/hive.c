@@ -43,7 +43,7 @@ static int check_options(const struct hive_options *o)
 	if (!is_zero(o->reserved, sizeof o->reserved) || !count_is_sane(o->io_workers) ||
 	    !count_is_sane(o->compute_workers))
 		return -EINVAL;
-	if (o->preset != HIVE_PRESET_DEFAULT && o->preset != HIVE_PRESET_ROPHIVE)
+	if ((uint32_t)o->preset > HIVE_PRESET_FAIO)
 		return -EINVAL;
 	if (host && (!is_zero(host->reserved, sizeof host->reserved) || !host->thread_start != !host->thread_join ||
 	             !host->step_start != !host->step_wait || !host->step_start != !host->step_stop ||
@@ -117,6 +117,8 @@ static void free_hive(struct hive *hive)
 {
 	struct memory memory = hive->memory;
 
+	if (load_relaxed(&hive->guests))
+		hive->guest_ops->end(load_relaxed(&hive->guests));
 	free_workers(&hive->io);
 	free_workers(&hive->compute);
 	pool_destroy(&hive->pool);
@@ -199,6 +201,7 @@ int hive_destroy(struct hive *hive)
 		return -EBUSY;
 	hive__join_main(hive);
 	hive__forget(hive);
+	hive__leave_world(hive);
 	free_hive(hive);
 	return 0;
 }

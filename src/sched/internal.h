@@ -13,15 +13,16 @@
 #include "base/memory.h"
 #include "base/parker.h"
 #include "base/thread.h"
-#include "queue/deque.h"
-#include "queue/heap.h"
 #include "queue/idle.h"
 #include "queue/inbox.h"
 #include "queue/pool.h"
 #include "queue/slab.h"
+#include "sched/guest.h"
+#include "sched/local.h"
 #include "sched/parcel.h"
 #include "sched/slots.h"
 #include "sched/state.h"
+#include "sched/timers.h"
 #include "sched/trail.h"
 #include "sched/tune.h"
 
@@ -32,7 +33,11 @@
 
 struct worker_setup { /* the options of a worker, checked and with defaults filled in */
 	int32_t local_budget, private_budget, timer_budget;
-	int32_t pool_probe_interval, pool_batch, steal_attempts, newest_run;
+	enum hive_timers timers; /* HEAP or WHEEL */
+	int32_t pool_probe_interval, pool_batch, steal_attempts, newest_run, io_interval;
+	enum hive_victim victim;
+	bool pool_first; /* a look at the pool that is due comes before the local queue, and takes one task */
+	bool last_now;   /* of a batch from the pool the last task runs at once */
 	int64_t slice_ns, spin_ns;
 	int32_t nice, realtime;
 	bool nice_by_default, batch, outbox, stealing, keep_signals;
@@ -86,7 +91,8 @@ struct worker {
 	struct hive_core *core;   /* O; others: L registry_lock, or between claim and wake */
 
 	alignas(CACHE_LINE) struct private_queue mail; /* O */
-	struct heap timers;                            /* O */
+	struct private_queue yielded;                  /* O  guests that let everybody else have a turn */
+	struct timers timers;                          /* O */
 	struct letter *unplaced;                       /* O  delayed posts that found no memory in the heap yet */
 	uint64_t timer_sequence;                       /* O */
 	struct hive_timer *firing;            /* O  periodic timer whose callback runs, if it was not stopped there */
@@ -100,7 +106,9 @@ struct worker {
 	uint32_t last_batch, thin_batches;    /* O  how much the last looks at the pool brought */
 	bool patient;                         /* O  waits a moment before it looks at the pool */
 	uint32_t busy_beats;                  /* O  in a row, without a look at the pool */
+	uint32_t tick;                        /* O  beats, for the intervals */
 	int32_t newest_run;                   /* O  newest-first tasks in a row */
+	int64_t oldest_turn_ns;               /* O  when the oldest had its turn for the sake of time */
 	bool announced, searching;            /* O  its marks in the idle set */
 	bool busy;                            /* O  its last beat found local tasks, pool tasks or loot */
 	bool found;                           /* O  its last look before sleeping found something */
@@ -115,11 +123,16 @@ struct worker {
 	int64_t next_move_ns;         /* O */
 	uint32_t same_cpu_wakes;      /* O */
 	uint32_t far_wakes;           /* O  in a row, from other CPUs, on a full machine */
+	uint32_t spare_holds;         /* O  counted in the hive's holds, and nobody's yet */
+	bool told_guests;             /* O  that nothing may wait any more */
+	struct guest_place place;     /* O */
+	struct step *step;            /* O  under way, whose tasks may follow each other: worker.c */
 	struct worker_counters stats; /* S */
 	ATOMIC(hive_fn *) last_task;  /* S  that it began */
+	ATOMIC(uint32_t) seeks;       /* S  `searching`, for thieves that look for the busiest */
 	struct trail trail;           /* S */
 
-	struct deque local; /* owner pushes and pops, others steal */
+	struct local local; /* owner pushes and pops, others steal */
 
 	alignas(CACHE_LINE) struct inbox inbox; /* A */
 	ATOMIC(uint32_t) id;                    /* A  by which it can be found; 0 when it cannot */
@@ -143,6 +156,7 @@ struct hive {
 	struct hive_host host;             /* I  complete: no NULL but for what is optional */
 	struct memory memory;              /* I */
 	bool stepped;                      /* I  no threads: the host calls steps */
+	struct hive *outer_world;          /* O  of the thread that started it: started there before */
 	bool exact_clock;                  /* I  the clock is the host's own: no gap between timers, no spin */
 	uint32_t cpus;                     /* I */
 	enum hive_preset preset;           /* I */
@@ -165,7 +179,10 @@ struct hive {
 	bool main_has_thread, main_joined; /* L registry_lock */
 	ATOMIC(uint32_t) compute_alive;    /* A  of these: compute workers */
 	ATOMIC(uint32_t) in_run;           /* A  a thread is inside hive_run() */
-	ATOMIC(uint32_t) replies;          /* A  answers of hive_post_compute_then() under way */
+	ATOMIC(uint32_t) holds;            /* A  answers under way, fibers: while there are any, a drain goes on */
+	ATOMIC(uint64_t) readied;          /* A  guests made ready by threads that are not IO workers */
+	ATOMIC(void *) guests;             /* A  what the upper layer keeps for this hive */
+	const struct guest_ops *guest_ops; /* I once guests is set */
 	ATOMIC(int64_t) stop_ns;           /* A  when stop was asked for */
 	ATOMIC(int64_t) stop_deadline_ns;  /* A */
 	ATOMIC(uint64_t) refused, cancelled, wakes, lost_replies;
@@ -198,8 +215,18 @@ static inline struct worker *hive__main(struct hive *hive)
 }
 
 /* current.c */
-struct worker *hive__current(void);
+extern _Thread_local struct worker *hive__current_worker
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Inline here, where nothing changes stacks between two looks. Who may go on on another thread asks hive__place(). */
+static inline struct worker *hive__current(void)
+{
+	return hive__current_worker;
+}
+
 void hive__set_current(struct worker *w);
+void hive__enter_world(struct hive *hive);
+void hive__leave_world(struct hive *hive);
 /* The worker of this very hive that the caller runs on, or NULL. */
 static inline struct worker *hive__current_in(const struct hive *hive)
 {
@@ -225,6 +252,7 @@ static inline void hive__trail(struct worker *w, enum trail_event event, uint64_
 /* setup.c */
 bool hive__core_is_complete(const struct hive_core_ops *core);
 int hive__setup_check(const struct hive_worker_options *options);
+bool hive__oldest_first(const struct hive *hive, const struct hive_worker_options *options);
 int hive__setup_fill(struct hive *hive, struct worker *w, const struct hive_worker_options *options);
 
 /* registry.c */
@@ -238,6 +266,8 @@ bool hive__beat(struct worker *w);
 /* The beat of a worker whose host calls it: the same, but the wait is the host's. */
 bool hive__beat_stepped(struct worker *w, int64_t *ret_wait_ns);
 void hive__run_task(struct worker *w, struct hive_task task);
+bool hive__step_next(struct worker *w, struct hive_task *ret_task);
+struct guest *hive__step_next_guest(struct worker *w, guest_fn *run);
 void hive__call_hook(struct worker *w, hive_fn *hook);
 
 /* private.c: parcels and the private queue */
@@ -246,6 +276,7 @@ struct delayed *hive__delayed_new(struct worker *home);
 void hive__parcel_free(struct parcel *p);
 void hive__mail_append(struct worker *w, struct parcel *p);
 struct parcel *hive__mail_take(struct worker *w);
+void hive__mail_take_back(struct worker *w);
 void hive__receive(struct worker *w, struct letter *letters);
 
 /* sleep.c */
@@ -265,6 +296,13 @@ void hive__kick(struct worker *w);
 void hive__kick_all(struct hive *hive);
 void hive__end_search_now(struct worker *w);
 
+/* Owner thread. It has begun to search, or has ended. The count of searchers is the caller's business. */
+static inline void hive__mark_searching(struct worker *w, bool searching)
+{
+	w->searching = searching;
+	store_relaxed(&w->seeks, (uint32_t)searching);
+}
+
 /* After something was put: at most one sleeper is woken, none while somebody searches. */
 static inline void hive__wake_if_needed(struct hive *hive, struct workers *set)
 {
@@ -281,12 +319,15 @@ static inline void hive__end_search(struct worker *w)
 
 /* steal.c */
 bool hive__take_from_pool(struct worker *w);
+bool hive__run_from_pool(struct worker *w);
 bool hive__steal_some(struct worker *w);
 int hive__spill(struct worker *w);
+int hive__post_to_full(struct worker *w, struct hive_task task);
 void hive__flush_outbox(struct worker *w);
 
 /* timer.c and after.c */
 bool hive__run_first_timer(struct worker *w, int64_t now_ns);
+int hive__insert_timer(struct worker *w, struct hive_timer *timer);
 int64_t hive__next_due(const struct worker *w);
 void hive__place_delayed(struct worker *w, struct delayed *d);
 bool hive__run_first_unplaced(struct worker *w, int64_t now_ns);
@@ -304,7 +345,7 @@ uint32_t hive__stop_sources(struct worker *w);
 
 /* compute.c */
 bool hive__compute_beat(struct worker *w, int64_t *ret_wait_ns);
-void hive__reply_received(struct hive *hive);
+void hive__let_end(struct hive *hive, uint32_t holds);
 /* Any thread. Takes apart a task of hive_post_compute_then() that will not run: what its user posted. */
 struct hive_task hive__cancel_then(void *arg);
 
@@ -342,7 +383,7 @@ void hive__hand_over(struct worker *w);
 void hive__hand_over_unstarted(struct worker *w);
 void hive__drop(struct hive *hive, struct hive_task task);
 void hive__drop_pool(struct hive *hive, struct pool *pool);
-void hive__drop_queues(struct worker *w);
+void hive__drop_queues(struct worker *w, bool leaves);
 void hive__silence(struct worker *w);
 
 /* run.c */
@@ -365,3 +406,16 @@ static inline int hive__door(struct hive *hive, hive_fn *fn)
 }
 
 void hive__run_then(void *arg);
+
+/* guest.c */
+void hive__run_guest(void *arg);
+void hive__drop_guest(struct hive *hive, struct guest *guest);
+void hive__stop_guests(struct worker *w);
+void hive__return_holds(struct worker *w);
+void hive__place_leave(struct worker *w);
+void hive__ring_alarms(struct worker *w);
+/* Guests are there, and have not all ended. */
+static inline bool hive__guests_hold(struct hive *hive)
+{
+	return load_relaxed(&hive->guests) && holds_left(&hive->holds) > 0;
+}

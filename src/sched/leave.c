@@ -7,6 +7,10 @@
 /* Any thread. One at a time; the task was accepted and will not run. */
 void hive__drop(struct hive *hive, struct hive_task task)
 {
+	if (task.fn == hive__run_guest) {
+		hive__drop_guest(hive, (struct guest *)task.arg);
+		return;
+	}
 	if (task.fn == hive__run_then)
 		task = hive__cancel_then(task.arg);
 	lock_acquire(&hive->drop_lock);
@@ -26,10 +30,22 @@ void hive__drop_pool(struct hive *hive, struct pool *pool)
 			hive__drop(hive, task);
 }
 
+/* Out of the way of those that it is about to run. */
+static uint32_t take_outbox(struct worker *w, struct hive_task *ret_tasks)
+{
+	uint32_t n = w->outbox_count;
+
+	for (uint32_t i = 0; i < n; i++)
+		ret_tasks[i] = w->outbox[i];
+	w->outbox_count = 0;
+	return n;
+}
+
 static void drop_mail(struct worker *w)
 {
 	struct parcel *p;
 
+	hive__mail_take_back(w);
 	while ((p = hive__mail_take(w)) != NULL) {
 		struct hive_task task = p->task;
 
@@ -38,32 +54,34 @@ static void drop_mail(struct worker *w)
 	}
 }
 
-/* Everything this worker holds, its inbox closed for good. */
-void hive__drop_queues(struct worker *w)
+/* Everything this worker holds. Its inbox is closed for good when it leaves; others than the main worker, which takes what
+ * finds no other place until the last guest has ended, may do so earlier.                                                 */
+void hive__drop_queues(struct worker *w, bool leaves)
 {
-	struct hive_task task;
+	struct hive_task task, posts[TUNE_OUTBOX];
+	uint32_t n;
 
 	hive__silence(w);
-	hive__receive(w, inbox_close(&w->inbox));
+	hive__ring_alarms(w);
+	if (leaves || w != load_relaxed(&w->hive->main))
+		hive__receive(w, inbox_close(&w->inbox));
+	else
+		hive__receive(w, inbox_take(&w->inbox));
 	drop_mail(w);
-	for (uint32_t i = 0; i < w->outbox_count; i++)
-		hive__drop(w->hive, w->outbox[i]);
-	w->outbox_count = 0;
-	while (deque_pop(&w->local, &task))
-		hive__drop(w->hive, task);
+	n = take_outbox(w, posts);
+	for (uint32_t i = 0; i < n; i++)
+		hive__drop(w->hive, posts[i]);
+	while (local_size(&w->local) > 0) /* a thief may be faster, and then there may be more */
+		if (local_pop_oldest(&w->local, &task))
+			hive__drop(w->hive, task);
 }
 
-/* Stop was asked for: sources and embedded timers end here. Delayed posts that were due count as queued. */
-void hive__silence(struct worker *w)
+/* Takes all timers out and places them again, each according to what may still happen. */
+static void place_again(struct worker *w)
 {
 	struct hive_timer *timers;
 	struct letter *delayed;
 
-	if (w->silenced)
-		return;
-	w->silenced = true;
-	hive__trail(w, TRAIL_SILENCED, 0);
-	add_relaxed(&w->hive->open_sources, hive__stop_sources(w));
 	hive__unhook_timers(w, &timers, &delayed);
 	while (delayed) {
 		struct delayed *d = delayed_of_letter(delayed);
@@ -71,6 +89,24 @@ void hive__silence(struct worker *w)
 		delayed = delayed->next;
 		hive__place_delayed(w, d);
 	}
+}
+
+/* Stop was asked for: sources and embedded timers end here. Delayed posts that were due count as queued. */
+void hive__silence(struct worker *w)
+{
+	if (w->silenced)
+		return;
+	w->silenced = true;
+	hive__trail(w, TRAIL_SILENCED, 0);
+	add_relaxed(&w->hive->open_sources, hive__stop_sources(w));
+	place_again(w);
+}
+
+/* Nothing may wait any more: what is left among the timers of a silenced worker are alarms. */
+void hive__ring_alarms(struct worker *w)
+{
+	if (hive__next_due(w) != HIVE_FOREVER)
+		place_again(w);
 }
 
 /* At the deadline draining turns into leaving. */
@@ -94,14 +130,33 @@ static enum parting parting_while_draining(struct worker *w, bool is_last)
 {
 	struct hive *hive = w->hive;
 
+	hive__return_holds(w);
 	if (hive__own_work(w) || !pool_is_empty(&hive->pool))
 		return PARTING_BUSY;
-	if (replies_left(&hive->replies) > 0 && load_seq(&hive->compute_alive) == 0)
+	if (holds_left(&hive->holds) > 0 && load_seq(&hive->compute_alive) == 0)
 		hive__drop_pool(hive, &hive->compute_pool);
-	if (replies_left(&hive->replies) > 0)
+	if (holds_left(&hive->holds) > 0)
 		return PARTING_WAIT;
 	if (hive__own_work(w))
 		return PARTING_BUSY;
+	return is_last ? PARTING_LEAVE : PARTING_WAIT;
+}
+
+/* Leaving. What is queued is dropped at once, and not when the worker leaves: it must be able to sleep until the others have left.
+ * Guests run until they have ended; what they wait for of compute workers that have left will not come.                        */
+static enum parting parting_at_once(struct worker *w, bool is_last)
+{
+	struct hive *hive = w->hive;
+
+	hive__stop_guests(w);
+	hive__drop_queues(w, false);
+	hive__drop_pool(hive, &hive->pool);
+	hive__return_holds(w);
+	if (hive__guests_hold(hive)) {
+		if (load_seq(&hive->compute_alive) == 0)
+			hive__drop_pool(hive, &hive->compute_pool);
+		return hive__own_work(w) || !pool_is_empty(&hive->pool) ? PARTING_BUSY : PARTING_WAIT;
+	}
 	return is_last ? PARTING_LEAVE : PARTING_WAIT;
 }
 
@@ -115,17 +170,15 @@ enum parting hive__parting(struct worker *w)
 	if (hive__state(hive) < HIVE_DRAINING)
 		return load_acquire(&w->leave) ? PARTING_LEAVE : PARTING_NONE;
 	if (w->kind == HIVE_WORKER_COMPUTE)
-		return PARTING_LEAVE;
+		return load_relaxed(&hive->state) == HIVE_DRAINING && hive__guests_hold(hive) ? PARTING_WAIT
+		                                                                              : PARTING_LEAVE;
 	hive__silence(w);
 	is_last = w != load_relaxed(&hive->main) || load_acquire(&hive->alive) == 1;
 	if (load_relaxed(&hive->state) == HIVE_DRAINING)
 		hurry_if_late(hive);
 	if (load_relaxed(&hive->state) == HIVE_DRAINING)
 		return parting_while_draining(w, is_last);
-	/* At once, and not when it leaves: it must be able to sleep until the others have left. */
-	hive__drop_queues(w);
-	hive__drop_pool(hive, &hive->pool);
-	return is_last ? PARTING_LEAVE : PARTING_WAIT;
+	return parting_at_once(w, is_last);
 }
 
 /* Without memory in the pool the task runs here: it must not be lost. */
@@ -151,25 +204,22 @@ static void give_local(struct worker *w)
 {
 	struct hive_task task;
 
-	while (deque_size(&w->local) > 0) /* oldest first; a thief may be faster, and then there may be more */
-		if (deque_steal(&w->local, &task))
+	while (local_size(&w->local) > 0) /* oldest first; a thief may be faster, and then there may be more */
+		if (local_pop_oldest(&w->local, &task))
 			give_away(w, &task, 1);
 }
 
 static void give_outbox(struct worker *w)
 {
 	struct hive_task tasks[TUNE_OUTBOX];
-	uint32_t n = w->outbox_count;
 
-	for (uint32_t i = 0; i < n; i++)
-		tasks[i] = w->outbox[i];
-	w->outbox_count = 0;
-	give_away(w, tasks, n);
+	give_away(w, tasks, take_outbox(w, tasks));
 }
 
 /* What was posted to this very worker runs here as long as that takes a reasonable time; then anywhere. */
 static void finish_private(struct worker *w, int *budget)
 {
+	hive__mail_take_back(w);
 	while (w->mail.first) {
 		struct parcel *p = hive__mail_take(w);
 		struct hive_task task = p->task;
@@ -191,7 +241,7 @@ static void hand_over_tasks(struct worker *w, int *budget)
 		finish_private(w, budget);
 		give_outbox(w);
 		give_local(w);
-	} while (w->mail.first || w->outbox_count > 0 || deque_size(&w->local) > 0);
+	} while (w->mail.first || w->yielded.first || w->outbox_count > 0 || local_size(&w->local) > 0);
 }
 
 /* Delayed posts to whoever is lightest; embedded timers, which belong to somebody's code, to the main worker. */
@@ -252,14 +302,17 @@ static void give_parcel(struct worker *w, struct parcel *p)
 	struct hive *hive = w->hive;
 	struct worker *main = hive__main(hive);
 	struct hive_task task = p->task;
+	bool is_guest = p->kind == PARCEL_GUEST;
 
 	if (pool_give(&hive->pool, hive__thread_number(), task, false) == 0) {
-		hive__parcel_free(p);
+		if (!is_guest) /* that one may run already */
+			hive__parcel_free(p);
 		hive__wake_if_needed(hive, &hive->io);
 		return;
 	}
 	p->target = HIVE_WORKER_NONE;
-	p->kind = PARCEL_TASK;                /* an answer has been received: by us */
+	if (p->kind == PARCEL_REPLY)
+		p->kind = PARCEL_TASK;        /* it has been received: by us */
 	bump(&w->stats.posted, (uint64_t)-1); /* it enters the books again where it arrives */
 	if (inbox_push(&main->inbox, &p->letter)) {
 		hive__wake_if_asleep(main);

@@ -19,7 +19,8 @@ enum parcel_kind {
 	PARCEL_TASK = 1,  /* run task, privately */
 	PARCEL_REPLY = 2, /* the same, and somebody waits for it while draining */
 	PARCEL_TIMER = 3, /* put timer among the timers */
-	PARCEL_ADOPT = 4  /* take over the chain of embedded timers that begins at task.arg */
+	PARCEL_ADOPT = 4, /* take over the chain of embedded timers that begins at task.arg */
+	PARCEL_GUEST = 5  /* as PARCEL_TASK, in memory of the guest's own */
 };
 
 enum { TICKET_FREE = 0, TICKET_WAITING = 1, TICKET_CANCELLED = 2, TICKET_STATES = 4 };
@@ -40,6 +41,7 @@ struct delayed {
 	ATOMIC(uint64_t) ticket;        /* A  generation * TICKET_STATES + state */
 	ATOMIC(struct worker *) keeper; /* S  among whose timers it is; NULL on its way */
 	bool counted;                   /* its keeper has entered it in the books */
+	bool alarm;                     /* of a guest: it outlives the silence of a drain */
 	struct hive_timer timer;
 };
 

@@ -152,11 +152,10 @@ int hive_post_local(hive_fn *fn, void *arg)
 
 	if (r < 0)
 		return r;
-	while (!deque_push(&w->local, task)) {
-		r = hive__spill(w);
-		if (r < 0)
-			return r;
-	}
+	if (!local_post(&w->local, task))
+		r = hive__post_to_full(w, task);
+	if (r < 0)
+		return r;
 	bump(&w->stats.posted, 1);
 	if (w->setup.stealing)
 		hive__wake_if_needed(w->hive, &w->hive->io);
@@ -194,11 +193,11 @@ int hive_post_compute_then(struct hive *hive, hive_fn *work, uint32_t reply_to, 
 		return r;
 	p->then = done;
 	task.arg = p;
-	replies_begin(&hive->replies);
+	holds_begin(&hive->holds, 1u);
 	r = into_pool(hive, &hive->compute_pool, &hive->compute, &task, 1);
 	if (r < 0) {
 		hive__parcel_free(p);
-		hive__reply_received(hive);
+		hive__let_end(hive, 1);
 	}
 	return r;
 }

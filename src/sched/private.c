@@ -61,9 +61,13 @@ void hive__parcel_free(struct parcel *p)
 {
 	struct worker *home = p->home;
 	bool is_delayed = p->kind == PARCEL_TIMER;
-	struct slab *slab = is_delayed ? &home->delayed : &home->parcels;
-	struct spares *spares = is_delayed ? &home->spare_delayed : &home->spare_parcels;
+	struct spares *spares;
+	struct slab *slab;
 
+	if (p->kind == PARCEL_GUEST) /* part of its guest, and nobody's */
+		return;
+	slab = is_delayed ? &home->delayed : &home->parcels;
+	spares = is_delayed ? &home->spare_delayed : &home->spare_parcels;
 	if (hive__current() != home) {
 		slab_put(slab, &p->item);
 		return;
@@ -80,6 +84,17 @@ void hive__mail_append(struct worker *w, struct parcel *p)
 	*w->mail.last = &p->letter;
 	w->mail.last = &p->letter.next;
 	bump(&w->stats.private_tasks, 1);
+}
+
+/* Who has yielded comes behind what is there by now. */
+void hive__mail_take_back(struct worker *w)
+{
+	if (!w->yielded.first)
+		return;
+	*w->mail.last = w->yielded.first;
+	w->mail.last = w->yielded.last;
+	w->yielded.first = NULL;
+	w->yielded.last = &w->yielded.first;
 }
 
 struct parcel *hive__mail_take(struct worker *w)
@@ -100,6 +115,7 @@ struct parcel *hive__mail_take(struct worker *w)
 static bool forward(struct worker *w, struct parcel *p)
 {
 	struct worker *main = hive__main(w->hive);
+	bool is_guest;
 
 	if (p->kind == PARCEL_REPLY) {
 		p->target = HIVE_WORKER_NONE;
@@ -108,9 +124,11 @@ static bool forward(struct worker *w, struct parcel *p)
 		hive__wake_if_asleep(main);
 		return true;
 	}
+	is_guest = p->kind == PARCEL_GUEST;
 	if (pool_give(&w->hive->pool, hive__thread_number(), p->task, true) < 0)
 		return false;
-	hive__parcel_free(p);
+	if (!is_guest) /* that one runs again, maybe, and its parcel with it */
+		hive__parcel_free(p);
 	hive__wake_if_needed(w->hive, &w->hive->io);
 	return true;
 }
@@ -120,7 +138,7 @@ static void receive_task(struct worker *w, struct parcel *p)
 	if (p->target != HIVE_WORKER_NONE && p->target != w->self_id && forward(w, p))
 		return;
 	if (p->kind == PARCEL_REPLY)
-		hive__reply_received(w->hive);
+		hive__let_end(w->hive, 1);
 	bump(&w->stats.posted, 1);
 	hive__mail_append(w, p);
 }
@@ -130,6 +148,7 @@ static void receive_one(struct worker *w, struct parcel *p)
 	switch (p->kind) {
 	case PARCEL_TASK:
 	case PARCEL_REPLY:
+	case PARCEL_GUEST:
 		receive_task(w, p);
 		break;
 	case PARCEL_TIMER:

@@ -41,7 +41,7 @@ void hive__worker_free(struct worker *w)
 {
 	const struct memory *memory = &w->hive->memory;
 
-	heap_destroy(&w->timers);
+	timers_destroy(&w->timers);
 	slab_destroy(&w->parcels);
 	slab_destroy(&w->delayed);
 	hive__memory_free(memory, w->local.slots);
@@ -51,13 +51,13 @@ void hive__worker_free(struct worker *w)
 }
 
 /* Queues of an IO worker, with as much memory as was asked to be reserved. 0 or -ENOMEM; the caller frees. */
-static int make_queues(struct worker *w, uint64_t capacity)
+static int make_queues(struct worker *w, uint64_t capacity, bool oldest)
 {
 	struct hive *hive = w->hive;
 	struct slot *slots = (struct slot *)hive__memory_new(&hive->memory, capacity * sizeof *slots);
 	int r;
 
-	deque_init(&w->local, slots, capacity, (uint64_t)DEQUE_START);
+	local_init(&w->local, slots, capacity, oldest);
 	w->scratch = (struct hive_task *)hive__memory_new(&hive->memory, capacity / 2 * sizeof *w->scratch);
 	w->local_capacity = capacity;
 	if (!slots || !w->scratch)
@@ -65,32 +65,35 @@ static int make_queues(struct worker *w, uint64_t capacity)
 	r = slab_reserve(&w->parcels, hive->reserve_tasks);
 	if (r == 0)
 		r = slab_reserve(&w->delayed, hive->reserve_tasks);
-	return r < 0 ? r : heap_reserve(&w->timers, hive->reserve_tasks);
+	return r;
 }
 
-static struct worker *make_worker(struct hive *hive, enum hive_worker_kind kind, uint32_t index, uint64_t capacity)
+static struct worker *make_worker(struct hive *hive, enum hive_worker_kind kind, uint32_t index, uint64_t capacity,
+                                  bool oldest)
 {
 	struct worker *w = (struct worker *)hive__memory_new(&hive->memory, sizeof *w);
 
 	if (!w)
 		return NULL;
 	w->hive = hive;
+	w->place.hive = hive;
 	w->kind = kind;
 	w->index = index;
 	inbox_init(&w->inbox);
 	parker_init(&w->parker);
-	heap_init(&w->timers, &hive->memory);
+	timers_init(&w->timers, &hive->memory);
 	slab_init(&w->parcels, sizeof(struct parcel), &hive->memory);
 	slab_init(&w->delayed, sizeof(struct delayed), &hive->memory);
-	if (kind == HIVE_WORKER_IO && make_queues(w, capacity) < 0) {
+	if (kind == HIVE_WORKER_IO && make_queues(w, capacity, oldest) < 0) {
 		hive__worker_free(w);
 		return NULL;
 	}
 	return w;
 }
 
-/* A slot whose worker is gone for good and whose queues have the right size. Under registry_lock. */
-static struct worker *find_free_slot(struct workers *set, uint64_t capacity)
+/* A slot whose worker is gone for good and whose queues have the right size and order: a late thief may still look at them.
+ * Under registry_lock.                                                                                                     */
+static struct worker *find_free_slot(struct workers *set, uint64_t capacity, bool oldest)
 {
 	for (uint32_t i = 0; i < hive__limit(set); i++) {
 		struct worker *w = hive__slot(set, i);
@@ -99,7 +102,8 @@ static struct worker *find_free_slot(struct workers *set, uint64_t capacity)
 			hive__reap_locked(w);
 			w->life = WORKER_FREE;
 		}
-		if (w->life == WORKER_FREE && (w->kind == HIVE_WORKER_COMPUTE || w->local_capacity == capacity) &&
+		if (w->life == WORKER_FREE &&
+		    (w->kind == HIVE_WORKER_COMPUTE || (w->local_capacity == capacity && w->local.oldest == oldest)) &&
 		    !load_acquire(&w->adopting)) /* ADOPT-2 (pairs with ADOPT-1) */
 			return w;
 	}
@@ -111,10 +115,12 @@ static void renew(struct worker *w)
 {
 	w->mail.first = NULL;
 	w->mail.last = &w->mail.first;
+	w->yielded.first = NULL;
+	w->yielded.last = &w->yielded.first;
 	w->rng = (uint64_t)hive__clock_now() ^ (uint64_t)w->index << 48;
-	w->announced = w->searching = w->busy = w->found = w->silenced = w->started = w->core_failed = w->abandoned =
-		false;
-	w->busy_beats = 0;
+	hive__mark_searching(w, false);
+	w->announced = w->busy = w->found = w->silenced = w->started = w->core_failed = w->abandoned = false;
+	w->busy_beats = w->tick = 0;
 	w->newest_run = 0;
 	w->take_lane = w->index;
 	w->wait_ewma_ns = w->setup.spin_ns * 20;
@@ -152,14 +158,15 @@ static int take_slot(struct hive *hive, const struct hive_worker_options *o, str
 {
 	struct workers *set = o->kind == HIVE_WORKER_COMPUTE ? &hive->compute : &hive->io;
 	uint64_t capacity = (uint64_t)(o->local_capacity ? o->local_capacity : TUNE_LOCAL_CAPACITY);
-	struct worker *w = find_free_slot(set, capacity);
+	bool oldest = hive__oldest_first(hive, o);
+	struct worker *w = find_free_slot(set, capacity, oldest);
 	bool is_new = !w;
 	int r;
 
 	if (is_new) {
 		if (hive__limit(set) == HIVE_WORKERS_MAX)
 			return -ENOSPC;
-		w = make_worker(hive, o->kind, hive__limit(set), capacity);
+		w = make_worker(hive, o->kind, hive__limit(set), capacity, oldest);
 		if (!w)
 			return -ENOMEM;
 	}

@@ -102,6 +102,8 @@ int hive_start(struct hive *hive)
 	if (r < 0)
 		return r;
 	hive->main_has_thread = !hive->stepped;
+	if (hive->stepped)
+		hive__enter_world(hive);
 	now_running(hive);
 	return 0;
 }
@@ -186,7 +188,7 @@ void hive__finish(struct hive *hive)
 void hive__stop_unstarted(struct hive *hive)
 {
 	for (uint32_t i = 0; i < hive__limit(&hive->io); i++)
-		hive__drop_queues(hive__slot(&hive->io, i));
+		hive__drop_queues(hive__slot(&hive->io, i), true);
 	hive__finish(hive);
 }
 

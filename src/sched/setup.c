@@ -31,8 +31,8 @@ static bool parameters_are_sane(const struct hive_worker_options *o)
 
 	return (c == 0 || (at_least(c, 4, 65536) && (c & (c - 1)) == 0)) && o->local_budget >= 0 &&
 	       o->private_budget >= 0 && o->timer_budget >= 0 && o->pool_probe_interval >= 0 &&
-	       at_least(o->pool_batch, 0, TUNE_POOL_BATCH_MAX) && o->steal_attempts >= HIVE_OFF && o->slice_ns >= 0 &&
-	       o->spin_ns >= HIVE_OFF;
+	       at_least(o->pool_batch, 0, TUNE_POOL_BATCH_MAX) && o->steal_attempts >= HIVE_OFF &&
+	       o->io_interval >= 0 && o->slice_ns >= 0 && o->spin_ns >= HIVE_OFF;
 }
 
 /* 0 or -EINVAL. */
@@ -42,7 +42,11 @@ int hive__setup_check(const struct hive_worker_options *o)
 		return -EINVAL;
 	if (o->kind != HIVE_WORKER_IO && o->kind != HIVE_WORKER_COMPUTE)
 		return -EINVAL;
+	if ((uint32_t)o->order > HIVE_ORDER_OLDEST || (uint32_t)o->victim > HIVE_VICTIM_NEAR)
+		return -EINVAL;
 	if ((o->kind == HIVE_WORKER_COMPUTE && o->core) || !hive__core_is_complete(o->core) || !parameters_are_sane(o))
+		return -EINVAL;
+	if ((uint32_t)o->timers > HIVE_TIMERS_WHEEL || (o->kind == HIVE_WORKER_COMPUTE && o->timers))
 		return -EINVAL;
 	if (!at_least(o->nice, -20, 19) || !at_least(o->realtime, 0, 99) || (o->cpu_count > 0 && !o->cpus) ||
 	    o->cpu_count > UINT16_MAX)
@@ -73,18 +77,55 @@ static int copy_cpus(struct hive *hive, struct worker_setup *s, const struct hiv
 	return 0;
 }
 
+/* The order of the local queue, which a worker has for life. */
+bool hive__oldest_first(const struct hive *hive, const struct hive_worker_options *o)
+{
+	if (o->order == HIVE_ORDER_DEFAULT)
+		return hive->preset == HIVE_PRESET_FAIO;
+	return o->order == HIVE_ORDER_OLDEST;
+}
+
+/* What a zero means, by preset. A preset is a set of parameters: the beat is the same. */
+static void fill_defaults(const struct hive *hive, struct worker_setup *s, int32_t capacity, bool oldest)
+{
+	s->local_budget = tune_local_budget(capacity);
+	s->private_budget = TUNE_PRIVATE_BUDGET;
+	s->timers = TUNE_TIMERS;
+	s->timer_budget = TUNE_TIMER_BUDGET;
+	s->pool_probe_interval = TUNE_POOL_PROBE_INTERVAL;
+	s->pool_batch = TUNE_POOL_BATCH;
+	s->steal_attempts = TUNE_STEAL_ATTEMPTS;
+	s->io_interval = TUNE_IO_INTERVAL;
+	s->victim = HIVE_VICTIM_RANDOM;
+	s->spin_ns = TUNE_SPIN_NS;
+	s->newest_run = oldest ? TUNE_SLOT_RUN : hive->preset == HIVE_PRESET_ROPHIVE ? 0 : TUNE_NEWEST_RUN;
+	if (hive->preset != HIVE_PRESET_FAIO)
+		return;
+	s->local_budget = TUNE_FAIO_LOCAL_BUDGET;
+	s->pool_probe_interval = TUNE_FAIO_POOL_INTERVAL;
+	s->pool_batch = capacity / 2 < TUNE_POOL_BATCH_MAX ? capacity / 2 : TUNE_POOL_BATCH_MAX;
+	s->io_interval = TUNE_FAIO_IO_INTERVAL;
+	s->victim = HIVE_VICTIM_BUSIEST;
+	s->spin_ns = HIVE_OFF;
+	s->pool_first = s->last_now = true;
+	s->timers = HIVE_TIMERS_WHEEL;
+}
+
 static void fill_parameters(const struct hive *hive, struct worker_setup *s, const struct hive_worker_options *o)
 {
-	s->local_budget = or_default(o->local_budget,
-	                             tune_local_budget(or_default(o->local_capacity, TUNE_LOCAL_CAPACITY)));
-	s->private_budget = or_default(o->private_budget, TUNE_PRIVATE_BUDGET);
-	s->timer_budget = or_default(o->timer_budget, TUNE_TIMER_BUDGET);
-	s->pool_probe_interval = or_default(o->pool_probe_interval, TUNE_POOL_PROBE_INTERVAL);
-	s->pool_batch = or_default(o->pool_batch, TUNE_POOL_BATCH);
-	s->steal_attempts = or_default(o->steal_attempts, TUNE_STEAL_ATTEMPTS);
-	s->newest_run = hive->preset == HIVE_PRESET_ROPHIVE ? 0 : TUNE_NEWEST_RUN;
+	fill_defaults(hive, s, or_default(o->local_capacity, TUNE_LOCAL_CAPACITY), hive__oldest_first(hive, o));
+	s->local_budget = or_default(o->local_budget, s->local_budget);
+	s->private_budget = or_default(o->private_budget, s->private_budget);
+	s->timers = o->timers ? o->timers : s->timers;
+	s->timer_budget = or_default(o->timer_budget, s->timer_budget);
+	s->pool_probe_interval = or_default(o->pool_probe_interval, s->pool_probe_interval);
+	s->pool_batch = or_default(o->pool_batch, s->pool_batch);
+	s->steal_attempts = or_default(o->steal_attempts, s->steal_attempts);
+	s->io_interval = or_default(o->io_interval, s->io_interval);
+	if (o->victim != HIVE_VICTIM_DEFAULT)
+		s->victim = o->victim;
 	s->slice_ns = o->slice_ns ? o->slice_ns : TUNE_SLICE_NS;
-	s->spin_ns = o->spin_ns ? o->spin_ns : TUNE_SPIN_NS;
+	s->spin_ns = o->spin_ns ? o->spin_ns : s->spin_ns;
 	if (s->spin_ns > TUNE_SPIN_MAX_NS)
 		s->spin_ns = TUNE_SPIN_MAX_NS;
 	if (o->kind == HIVE_WORKER_COMPUTE || hive->cpus < 2)
@@ -116,6 +157,12 @@ int hive__setup_fill(struct hive *hive, struct worker *w, const struct hive_work
 	if (r < 0)
 		return r;
 	fill_parameters(hive, &s, o);
+	if (o->kind == HIVE_WORKER_IO)
+		r = timers_choose(&w->timers, s.timers == HIVE_TIMERS_WHEEL, hive->reserve_tasks);
+	if (r < 0) {
+		hive__memory_free(&hive->memory, s.cpus);
+		return r;
+	}
 	hive__memory_free(&hive->memory, w->setup.cpus);
 	w->setup = s;
 	if (o->name)

@@ -12,7 +12,8 @@
 /* What nobody else can or will do for this worker. */
 bool hive__own_work(struct worker *w)
 {
-	return w->mail.first || w->outbox_count > 0 || deque_size(&w->local) > 0 || !inbox_is_empty(&w->inbox);
+	return w->mail.first || w->yielded.first || w->outbox_count > 0 || local_size(&w->local) > 0 ||
+	       !inbox_is_empty(&w->inbox);
 }
 
 /* What it could take from the others: nothing once nothing may begin, or it would wait awake for those that still run. */
@@ -31,7 +32,7 @@ bool hive__work_elsewhere(struct worker *w)
 	for (uint32_t i = 0; i < hive__limit(set); i++) {
 		struct worker *victim = hive__slot(set, i);
 
-		if (victim != w && load_relaxed(&victim->stealable) && deque_size(&victim->local) > 0)
+		if (victim != w && load_relaxed(&victim->stealable) && local_size(&victim->local) > 0)
 			return true;
 	}
 	return false;
@@ -64,7 +65,7 @@ bool hive__fall_asleep(struct worker *w)
 	enum parting parting;
 
 	w->announced = true;
-	w->searching = false;
+	hive__mark_searching(w, false);
 	w->found = others == 0 && hive__work_elsewhere(w);
 	if (!w->found && !hive__own_work(w)) {
 		parting = hive__parting(w);
@@ -90,7 +91,7 @@ void hive__get_up(struct worker *w)
 	}
 	hive__trail(w, TRAIL_CLAIMED, 0);
 	w->claims++;
-	w->searching = true;
+	hive__mark_searching(w, true);
 }
 
 /* Learns how long posts keep it waiting. Measured to the waker's stamp: measured to the own waking, a short wait would
@@ -163,7 +164,7 @@ static bool should_spin(struct worker *w, int64_t now)
 		return false;
 	if (!w->searching && !idle_search_begin(&w->hive->io.idle, load_relaxed(&w->hive->io.count)))
 		return false;
-	w->searching = true;
+	hive__mark_searching(w, true);
 	return true;
 }
 

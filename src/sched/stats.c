@@ -44,7 +44,8 @@ int hive_stats_read(const struct hive *hive, struct hive_stats *ret_stats)
 	s.compute_workers = load_relaxed(&h->compute.count);
 	s.sleeping = idle_sleepers(io) + idle_sleepers(compute);
 	s.searching = (uint32_t)(idle_searchers(io) > 0 ? idle_searchers(io) : 0);
-	s.posted += pool_accepted(&h->pool) + pool_accepted(&h->compute_pool) + load_relaxed(&h->lost_replies);
+	s.posted += pool_accepted(&h->pool) + pool_accepted(&h->compute_pool) + load_relaxed(&h->lost_replies) +
+	            load_relaxed(&h->readied);
 	s.refused = load_relaxed(&h->refused);
 	s.dropped = load_relaxed(&h->dropped);
 	s.cancelled = load_relaxed(&h->cancelled);
@@ -96,7 +97,7 @@ static void read_worker(struct worker *w, struct hive_worker_stats *s)
 	s->spins = load_relaxed(&c->spins);
 	s->events = load_relaxed(&c->events);
 	s->timers_fired = load_relaxed(&c->timers_fired);
-	s->local = w->kind == HIVE_WORKER_IO ? deque_size(&w->local) : 0;
+	s->local = w->kind == HIVE_WORKER_IO ? local_size(&w->local) : 0;
 	s->private_tasks = load_relaxed(&c->private_tasks);
 	s->timers = load_relaxed(&w->timer_count);
 	s->sources = load_relaxed(&c->sources);

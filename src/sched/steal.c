@@ -25,16 +25,15 @@ static void learn_from_batch(struct worker *w, size_t n)
 		w->patient = ++w->thin_batches >= TUNE_THIN_ROW;
 }
 
-/* Oldest last: the local queue runs its newest end first, so the batch runs in the order of the pool. */
-static void push_reversed(struct worker *w, struct hive_task *batch, size_t n)
+/* Something was taken from the pool: the search has ended, and if there is more, one more is woken (W3). */
+static void after_taking(struct worker *w, size_t n)
 {
-	for (size_t i = 0; i < n / 2; i++) {
-		struct hive_task swap = batch[i];
+	struct hive *hive = w->hive;
 
-		batch[i] = batch[n - 1 - i];
-		batch[n - 1 - i] = swap;
-	}
-	deque_push_many(&w->local, batch, n);
+	hive__trail(w, TRAIL_TOOK, n);
+	hive__end_search(w);
+	if (idle_needs_wake(&hive->io.idle) && (n > 1 || !pool_is_empty(&hive->pool)))
+		hive__wake_one(hive, &hive->io);
 }
 
 /* Step 5. A batch into the local queue; what would not fit is not taken. True: there was something. */
@@ -42,7 +41,7 @@ bool hive__take_from_pool(struct worker *w)
 {
 	struct hive *hive = w->hive;
 	struct hive_task batch[TUNE_POOL_BATCH_MAX];
-	uint64_t room = deque_room(&w->local);
+	uint64_t room = local_room(&w->local);
 	size_t n, max = (size_t)w->setup.pool_batch;
 
 	w->busy_beats = 0;
@@ -55,39 +54,35 @@ bool hive__take_from_pool(struct worker *w)
 	learn_from_batch(w, n);
 	if (n == 0)
 		return false;
-	hive__trail(w, TRAIL_TOOK, n);
-	push_reversed(w, batch, n);
-	hive__end_search(w);
-	if (idle_needs_wake(&hive->io.idle) && (n > 1 || !pool_is_empty(&hive->pool))) /* W3 */
-		hive__wake_one(hive, &hive->io);
+	if (!w->setup.last_now || hive__is_halted(w)) {
+		local_push_batch(&w->local, batch, n);
+		after_taking(w, n);
+		return true;
+	}
+	if (n > 1)
+		local_push_batch(&w->local, batch, n - 1);
+	after_taking(w, n);
+	hive__run_task(w, batch[n - 1]);
 	return true;
 }
 
-/* Up to half of what the victim has, one at a time: each is decided by its own compare-and-swap. The first is for running at
- * once, the others go to the local queue.                                                                                 */
-static uint32_t rob(struct worker *w, struct worker *victim, struct hive_task *ret_first)
+/* One task of the pool, at once. True: there was one. */
+bool hive__run_from_pool(struct worker *w)
 {
-	uint64_t half = (deque_size(&victim->local) + 1) / 2, room = deque_room(&w->local);
-	uint32_t loot = 0;
 	struct hive_task task;
 
-	if (half > TUNE_STEAL_BATCH)
-		half = TUNE_STEAL_BATCH;
-	if (half > room)
-		half = room;
-	while (loot < half && deque_steal(&victim->local, &task)) {
-		if (loot++ == 0)
-			*ret_first = task;
-		else
-			deque_push(&w->local, task);
-	}
-	return loot;
+	w->busy_beats = 0;
+	if (hive__is_halted(w) || pool_take_many(&w->hive->pool, w->take_lane++, &task, 1) == 0)
+		return false;
+	after_taking(w, 1);
+	hive__run_task(w, task);
+	return true;
 }
 
 static bool may_search(struct worker *w)
 {
 	if (!w->searching)
-		w->searching = idle_search_begin(&w->hive->io.idle, load_relaxed(&w->hive->io.count));
+		hive__mark_searching(w, idle_search_begin(&w->hive->io.idle, load_relaxed(&w->hive->io.count)));
 	return w->searching;
 }
 
@@ -95,31 +90,71 @@ static bool may_search(struct worker *w)
 static bool is_worth_a_look(struct workers *set, struct worker *victim)
 {
 	return load_relaxed(&victim->stealable) &&
-	       (hive__is_live(set, victim->index) || deque_size(&victim->local) > 0);
+	       (hive__is_live(set, victim->index) || local_size(&victim->local) > 0);
 }
 
-/* Step 6. A few victims, the first drawn at random, the others its neighbours. The oldest stolen task runs at once: were it
- * only queued, two idle workers could take it from each other for ever. True: there was something.                        */
-bool hive__steal_some(struct worker *w)
+/* A few victims, the first drawn at random, the others its neighbours. */
+static uint32_t rob_at_random(struct worker *w, struct workers *set, uint32_t limit, struct hive_task *ret_first)
 {
-	struct workers *set = &w->hive->io;
-	uint32_t limit = hive__limit(set), loot = 0, at;
+	uint32_t at = rng_below(hive__random(w->hive), limit), loot = 0;
 	int32_t attempts = w->setup.steal_attempts;
-	struct hive_task first;
 
-	if (hive__is_halted(w) || attempts <= 0 || limit < 2 || !may_search(w))
-		return false;
-	at = rng_below(hive__random(w->hive), limit);
 	for (uint32_t seen = 0; seen < limit && attempts > 0 && loot == 0; seen++, at = (at + 1) % limit) {
 		struct worker *victim = hive__slot(set, at);
 
 		if (victim == w || !is_worth_a_look(set, victim))
 			continue;
 		attempts--;
-		loot = rob(w, victim, &first);
+		loot = local_rob(&w->local, &victim->local, ret_first);
 	}
-	if (loot == 0)
+	return loot;
+}
+
+/* How good a victim it is; 0: none. Who searches has nothing, or has just found something for itself. */
+static uint64_t rank_victim(const struct worker *w, struct worker *victim, uint32_t limit)
+{
+	uint64_t size;
+
+	if (victim == w || !load_relaxed(&victim->stealable))
+		return 0;
+	size = local_size(&victim->local);
+	if (w->setup.victim == HIVE_VICTIM_BUSIEST)
+		return load_relaxed(&victim->seeks) ? 0 : size;
+	return size == 0 ? 0 : limit - (w->index > victim->index ? w->index - victim->index : victim->index - w->index);
+}
+
+/* One victim, the best of all. */
+static uint32_t rob_the_best(struct worker *w, struct workers *set, uint32_t limit, struct hive_task *ret_first)
+{
+	struct worker *best = NULL;
+	uint64_t rank = 0;
+
+	for (uint32_t i = 0; i < limit; i++) {
+		struct worker *victim = hive__slot(set, i);
+		uint64_t its_rank = rank_victim(w, victim, limit);
+
+		if (its_rank > rank) {
+			rank = its_rank;
+			best = victim;
+		}
+	}
+	return best ? local_rob(&w->local, &best->local, ret_first) : 0;
+}
+
+/* Step 6. One stolen task runs at once: were it only queued, two idle workers could take it from each other for ever. True:
+ * there was something. Who looked for the busiest and got nothing asks the pool once more: it took longer than other looks. */
+bool hive__steal_some(struct worker *w)
+{
+	struct workers *set = &w->hive->io;
+	uint32_t limit = hive__limit(set), loot;
+	struct hive_task first;
+
+	if (hive__is_halted(w) || w->setup.steal_attempts <= 0 || limit < 2 || !may_search(w))
 		return false;
+	loot = w->setup.victim == HIVE_VICTIM_RANDOM ? rob_at_random(w, set, limit, &first)
+	                                             : rob_the_best(w, set, limit, &first);
+	if (loot == 0)
+		return w->setup.victim == HIVE_VICTIM_BUSIEST && hive__run_from_pool(w);
 	bump(&w->stats.stolen, loot);
 	hive__trail(w, TRAIL_STOLE, loot);
 	hive__end_search(w);
@@ -129,24 +164,43 @@ bool hive__steal_some(struct worker *w)
 	return true;
 }
 
-/* The local queue is full: its older half goes to the pool in one splice. 0, or -ENOMEM with everything as before. */
+/* The local queue is full: its older half goes to the pool in one splice. How many, or -ENOMEM with everything as before. */
 int hive__spill(struct worker *w)
 {
 	struct hive *hive = w->hive;
-	size_t n = (size_t)deque_take_oldest(&w->local, w->scratch, w->local_capacity / 2);
+	size_t n = local_take_oldest(&w->local, w->scratch, (size_t)w->local_capacity / 2);
 	int r;
 
 	if (n == 0)
 		return 0;
 	r = pool_give_many(&hive->pool, hive__thread_number(), w->scratch, n, false);
 	if (r < 0) {
-		deque_push_many(&w->local, w->scratch, n);
+		local_put_back(&w->local, w->scratch, n);
 		return r;
 	}
 	bump(&w->stats.spilled, n);
 	hive__trail(w, TRAIL_SPILLED, n);
 	hive__wake_if_needed(hive, &hive->io);
-	return 0;
+	return (int)n;
+}
+
+/* A local post that found no room. While a thief copies from a full ring its slots are not free, and there is no knowing for how
+ * long: then this task goes to the pool by itself. 0 or -ENOMEM.                                                             */
+int hive__post_to_full(struct worker *w, struct hive_task task)
+{
+	int r;
+
+	do {
+		r = hive__spill(w);
+		if (r < 0)
+			return r;
+		if (local_post(&w->local, task))
+			return 0;
+	} while (r > 0 || !w->local.oldest);
+	r = pool_give(&w->hive->pool, hive__thread_number(), task, false);
+	if (r == 0)
+		bump(&w->stats.spilled, 1);
+	return r;
 }
 
 /* Step 6.5. One splice for all posts made in this beat. Without memory they go to the local queue, as far as there is
@@ -159,7 +213,7 @@ void hive__flush_outbox(struct worker *w)
 	if (n == 0)
 		return;
 	if (pool_give_many(&hive->pool, hive__thread_number(), w->outbox, n, false) < 0) {
-		while (kept < n && deque_push(&w->local, w->outbox[kept]))
+		while (kept < n && local_push(&w->local, w->outbox[kept]))
 			kept++;
 		for (uint32_t i = kept; i < n; i++)
 			w->outbox[i - kept] = w->outbox[i];

@@ -100,7 +100,7 @@ static void end_io(struct worker *w)
 		return;
 	}
 	hive__call_hook(w, w->setup.on_stop);
-	hive__drop_queues(w);
+	hive__drop_queues(w, true);
 }
 
 /* After the last beat. */
@@ -113,6 +113,7 @@ void hive__worker_end(struct worker *w)
 		end_io(w);
 	else
 		hive__call_hook(w, w->setup.on_stop);
+	hive__place_leave(w);
 	close_core(w);
 }
 

@@ -24,16 +24,26 @@ void hive_timer_init(struct hive_timer *timer, hive_timer_fn *on_fire, void *arg
 	*timer = (struct hive_timer){ .arg = arg, .state = TIMER_IDLE, .on_fire = on_fire };
 }
 
-static int arm(struct worker *w, struct hive_timer *timer)
+/* With due_ns and sequence set. 0 or -ENOMEM. */
+int hive__insert_timer(struct worker *w, struct hive_timer *timer)
 {
+	if (timers_want_clock(&w->timers))
+		timers_tell_clock(&w->timers, hive__now(w->hive));
+	return timers_insert(&w->timers, timer);
+}
+
+static int arm(struct worker *w, struct hive_timer *timer, int64_t due_ns)
+{
+	uint64_t sequence = w->timer_sequence++;
 	int r;
 
-	timer->sequence = w->timer_sequence++;
 	if (timer->state == TIMER_ARMED) {
-		heap_update(&w->timers, timer);
+		timers_update(&w->timers, timer, due_ns, sequence);
 		return 0;
 	}
-	r = heap_insert(&w->timers, timer);
+	timer->due_ns = due_ns;
+	timer->sequence = sequence;
+	r = hive__insert_timer(w, timer);
 	if (r < 0)
 		return r;
 	timer->state = TIMER_ARMED;
@@ -44,7 +54,7 @@ static int arm(struct worker *w, struct hive_timer *timer)
 
 static void disarm(struct worker *w, struct hive_timer *timer)
 {
-	heap_remove(&w->timers, timer);
+	timers_remove(&w->timers, timer);
 	timer->state = TIMER_IDLE;
 	sub_relaxed(&w->timer_count, 1u);
 }
@@ -70,18 +80,16 @@ int hive_timer_start(struct hive_timer *timer, int64_t delay_ns, int64_t period_
 		int r;
 		struct hive_timer before = *timer;
 
-		timer->due_ns = due_ns;
 		timer->period_ns = period_ns;
-		r = arm(w, timer);
+		r = arm(w, timer, due_ns);
 		if (r < 0)
 			*timer = before;
 		return r;
 	}
-	timer->due_ns = due_ns;
 	timer->period_ns = period_ns;
 	if (w->firing == timer)
 		w->firing = NULL;
-	return arm(w, timer);
+	return arm(w, timer, due_ns);
 }
 
 int hive_timer_stop(struct hive_timer *timer)
@@ -111,28 +119,27 @@ static int64_t next_on_grid(int64_t due_ns, int64_t period_ns, int64_t now_ns)
 	return time_add(time_add(due_ns, missed * period_ns), period_ns);
 }
 
-/* A periodic timer stays in the heap while its callback runs, so that re-arming needs no memory; under DRIFT_DELAY it
+/* A periodic timer stays among the others while its callback runs, so that re-arming needs no memory; under DRIFT_DELAY it
  * waits at the far end for the callback to end. The callback may stop, restart and free it: `firing` tells.          */
 static void fire_periodic(struct worker *w, struct hive_timer *timer, int64_t now_ns)
 {
+	int64_t due_ns = HIVE_FOREVER;
+
 	switch (timer->drift) {
 	case HIVE_DRIFT_SKIP:
-		timer->due_ns = next_on_grid(timer->due_ns, timer->period_ns, now_ns);
+		due_ns = next_on_grid(timer->due_ns, timer->period_ns, now_ns);
 		break;
 	case HIVE_DRIFT_BURST:
-		timer->due_ns = time_add(timer->due_ns, timer->period_ns);
+		due_ns = time_add(timer->due_ns, timer->period_ns);
 		break;
 	case HIVE_DRIFT_DELAY:
-		timer->due_ns = HIVE_FOREVER;
 		break;
 	}
-	arm(w, timer);
+	arm(w, timer, due_ns);
 	w->firing = timer;
 	timer->on_fire(timer);
-	if (w->firing == timer && timer->drift == HIVE_DRIFT_DELAY) {
-		timer->due_ns = time_add(hive__now(w->hive), timer->period_ns);
-		arm(w, timer);
-	}
+	if (w->firing == timer && timer->drift == HIVE_DRIFT_DELAY)
+		arm(w, timer, time_add(hive__now(w->hive), timer->period_ns));
 	w->firing = NULL;
 }
 
@@ -148,18 +155,19 @@ bool hive__run_first_timer(struct worker *w, int64_t now_ns)
 
 	if (hive__is_stopping(w)) {
 		hive__silence(w);
-		return false;
+		if (hive__is_halted(w))
+			return false;
 	}
 	if (w->unplaced && hive__run_first_unplaced(w, now_ns))
 		return true;
-	timer = heap_first(&w->timers);
-	if (!timer || timer->due_ns > now_ns)
+	timer = timers_first_due(&w->timers, now_ns);
+	if (!timer)
 		return false;
 	hive__end_search(w);
 	bump(&w->stats.timers_fired, 1);
 	hive__trail(w, TRAIL_TIMER, 0);
 	if (hive__timer_is_delayed(timer)) {
-		heap_remove(&w->timers, timer);
+		timers_remove(&w->timers, timer);
 		hive__fire_delayed(timer);
 	} else if (timer->period_ns > 0) {
 		fire_periodic(w, timer, now_ns);
@@ -187,13 +195,13 @@ void hive__adopt_timers(struct worker *w, struct hive_timer *chain)
 
 		chain->next = NULL;
 		chain->state = TIMER_IDLE;
-		if (!w->silenced && arm(w, chain) < 0)
+		if (!w->silenced && arm(w, chain, chain->due_ns) < 0)
 			hive__warn(w->hive, "worker %s: no memory to take over a timer: it is stopped", w->name);
 		chain = next;
 	}
 }
 
-/* Empties the heap, earliest first: embedded timers into a chain through next (stopped), delayed posts into a chain through
+/* Empties the timers, earliest first: embedded timers into a chain through next (stopped), delayed posts into a chain through
  * their letters.                                                                                                        */
 void hive__unhook_timers(struct worker *w, struct hive_timer **ret_timers, struct letter **ret_delayed)
 {
@@ -201,8 +209,8 @@ void hive__unhook_timers(struct worker *w, struct hive_timer **ret_timers, struc
 	void **last_timer = (void **)ret_timers;
 	struct letter **last_delayed = ret_delayed;
 
-	while ((timer = heap_first(&w->timers)) != NULL) {
-		heap_remove(&w->timers, timer);
+	while ((timer = timers_first_due(&w->timers, HIVE_FOREVER)) != NULL) {
+		timers_remove(&w->timers, timer);
 		if (hive__timer_is_delayed(timer)) {
 			store_relaxed(&delayed_of_timer(timer)->keeper, (struct worker *)NULL);
 			*last_delayed = &delayed_of_timer(timer)->parcel.letter;

@@ -20,6 +20,16 @@ static inline int32_t tune_local_budget(int32_t capacity)
 #define TUNE_PRIVATE_BUDGET 64
 #define TUNE_TIMER_BUDGET 64
 
+/* How a worker keeps its timers. [enum hive_timers]  The wheel starts and stops them in O(1) and never fails; the heap takes memory
+ * by need and always knows the next deadline exactly. The wheel's own parameters stand in queue/wheel.h, all fixed:
+ *   WHEEL_SLOTS 64 [slots a level]  the bits of a word.
+ *   WHEEL_SHIFT 3 [bits]  each level is 8 times as coarse as the one below, a slot at most 1/8 of a delay wide. Larger: fewer
+ *     levels to look at and fewer bytes; smaller: fewer timers in one slot.
+ *   WHEEL_CROWD 32, WHEEL_AHEAD 8 [timers]  from how many on a slot is dealt out ahead of its time, and how many with each look.
+ *     Larger: fewer moves; smaller: shorter pauses.
+ * Bench: timer and timer_cancel, with --timers.                                                                              */
+#define TUNE_TIMERS HIVE_TIMERS_HEAP
+
 /* Longest time a step goes on after its first task. [ns]  Bench: mixed_ui. */
 #define TUNE_SLICE_NS 500000
 
@@ -46,9 +56,26 @@ static inline int32_t tune_local_budget(int32_t capacity)
 #define TUNE_STEAL_ATTEMPTS 4
 #define TUNE_STEAL_BATCH 16
 
-/* After so many newest-first tasks in a row the oldest local task has its turn, so that two tasks which keep posting each
- * other cannot starve the rest. [tasks, fixed; off under HIVE_PRESET_ROPHIVE]                                            */
-#define TUNE_NEWEST_RUN 61
+/* After so many newest-first tasks in a row, or after a row and so much time, the oldest local task has its turn, so that two tasks
+ * which keep posting each other cannot starve the rest. Often: a tree of tasks is opened at its top again and again, and all of it
+ * is alive at once. A row is longer than a batch from the pool, which runs in its order. [tasks], [ns], [tasks]  [fixed; off under
+ * HIVE_PRESET_ROPHIVE]  Bench: skynet_fiber.                                                                               */
+#define TUNE_NEWEST_RUN 1021
+#define TUNE_NEWEST_NS 2000000
+#define TUNE_NEWEST_ROW 61
+
+/* With the oldest first: after so many turns in a row of the task that was posted last, the ring has its turn. [tasks, fixed] */
+#define TUNE_SLOT_RUN 3
+
+/* Beats between two looks at the system, at letters and timers while there are local tasks. [beats]  Larger: cheaper; smaller:
+ * events wait less. Bench: spawn_local against mixed_ui.                                                                     */
+#define TUNE_IO_INTERVAL 1
+
+/* HIVE_PRESET_FAIO: one task a beat; beats between two looks at the system; beats between two at the pool, which then comes
+ * first. A batch from the pool is half of the local queue's capacity, as far as TUNE_POOL_BATCH_MAX. [tasks], [beats], [beats] */
+#define TUNE_FAIO_LOCAL_BUDGET 1
+#define TUNE_FAIO_IO_INTERVAL 61
+#define TUNE_FAIO_POOL_INTERVAL 61
 
 /* Posts made inside a beat that wait for its end; a full outbox is given to the pool at once. [tasks, fixed] */
 #define TUNE_OUTBOX 256
@@ -71,6 +98,9 @@ static inline int32_t tune_local_budget(int32_t capacity)
 
 /* How much lower compute workers stand with the system's scheduler. [nice]  Bench: mixed. */
 #define TUNE_COMPUTE_NICE 5
+
+/* Fibers that a worker may begin without a write that all workers share. [fibers, fixed]  Bench: skynet_fiber. */
+#define TUNE_HOLDS 64
 
 /* Private tasks that a leaving worker still runs itself; the rest goes to the pool. [tasks, fixed] */
 #define TUNE_LAST_PRIVATE 65536

@@ -66,7 +66,8 @@ void hive__end_search_now(struct worker *w)
 
 	if (w->searching && idle_search_end(&set->idle))
 		must_look = true;
-	w->searching = w->found = false;
-	if (must_look && (deque_size(&w->local) > 1 || hive__work_elsewhere(w)))
+	hive__mark_searching(w, false);
+	w->found = false;
+	if (must_look && (local_size(&w->local) > 1 || hive__work_elsewhere(w)))
 		hive__wake_if_needed(w->hive, set);
 }

@@ -5,14 +5,18 @@
 /* A step goes on until its budget is used up, its slice is over, or there is nothing left. The clock is read after the
  * first task, and then after each one while they take long, after every few while they are short: reading it costs as
  * much as a short task.                                                                                              */
+typedef bool step_source(struct worker *w, struct hive_task *ret_task);
+
 struct step {
 	uint32_t done, budget, next_look;
 	int64_t began_ns, slice_ns;
+	step_source *next; /* where its tasks come from */
 };
 
-static struct step step_begin(struct worker *w, int32_t budget)
+static struct step step_begin(struct worker *w, int32_t budget, step_source *next)
 {
-	struct step s = { 0, (uint32_t)budget, 1, hive__now(w->hive), w->setup.slice_ns };
+	/* A single task has no need of the time. */
+	struct step s = { 0, (uint32_t)budget, 1, budget > 1 ? hive__now(w->hive) : 0, w->setup.slice_ns, next };
 
 	return s;
 }
@@ -28,6 +32,28 @@ static bool step_goes_on(struct worker *w, struct step *s)
 	spent_ns = hive__now(w->hive) - s->began_ns;
 	s->next_look += spent_ns / s->done < s->slice_ns / 64 ? TUNE_CLOCK_STRIDE : 1;
 	return spent_ns < s->slice_ns;
+}
+
+/* Whoever runs tasks of the step under way may go on with the next one without coming back (guests do: each return from a stack
+ * that was left is one that the processor guesses wrong). False: the step is over, or there is none.                       */
+bool hive__step_next(struct worker *w, struct hive_task *ret_task)
+{
+	struct step *step = w->step;
+
+	if (!step || !step_goes_on(w, step) || !step->next(w, ret_task))
+		return false;
+	step->done++;
+	return true;
+}
+
+static void step_run(struct worker *w, struct step *step)
+{
+	struct hive_task task;
+
+	w->step = step;
+	while (hive__step_next(w, &task))
+		hive__run_task(w, task);
+	w->step = NULL;
 }
 
 void hive__run_task(struct worker *w, struct hive_task task)
@@ -97,22 +123,56 @@ static void drain_inbox(struct worker *w)
 	hive__receive(w, inbox_take(&w->inbox));
 }
 
+/* Who has yielded has another turn in this beat if there are no others that wait for theirs. */
+static bool has_private(struct worker *w)
+{
+	if (!w->mail.first && w->yielded.first && local_size(&w->local) == 0 && pool_looks_empty(&w->hive->pool))
+		hive__mail_take_back(w);
+	return w->mail.first;
+}
+
+static bool next_private(struct worker *w, struct hive_task *ret_task)
+{
+	struct parcel *p;
+
+	if (!has_private(w))
+		return false;
+	p = hive__mail_take(w);
+	*ret_task = p->task;
+	if (p->kind != PARCEL_GUEST)
+		hive__parcel_free(p);
+	return true;
+}
+
+/* The next task of the step under way if it is that of a guest of this sort, and private; NULL: it is not. It counts as run. */
+struct guest *hive__step_next_guest(struct worker *w, guest_fn *run)
+{
+	struct step *step = w->step;
+	struct guest *guest;
+	struct parcel *p;
+
+	if (!step || step->next != next_private || !has_private(w) || !step_goes_on(w, step))
+		return NULL;
+	p = parcel_of_letter(w->mail.first);
+	guest = (struct guest *)p->task.arg;
+	if (p->kind != PARCEL_GUEST || guest->run != run)
+		return NULL;
+	hive__mail_take(w);
+	step->done++;
+	bump(&w->stats.ran, 1);
+	return guest;
+}
+
 static void run_private(struct worker *w)
 {
 	struct step step;
 
+	hive__mail_take_back(w);
 	drain_inbox(w);
 	if (!w->mail.first)
 		return;
-	step = step_begin(w, w->setup.private_budget);
-	while (w->mail.first && step_goes_on(w, &step)) {
-		struct parcel *p = hive__mail_take(w);
-		struct hive_task task = p->task;
-
-		hive__parcel_free(p);
-		hive__run_task(w, task);
-		step.done++;
-	}
+	step = step_begin(w, w->setup.private_budget, next_private);
+	step_run(w, &step);
 }
 
 /* Step 3. The clock is read afresh; what becomes due meanwhile waits for the next beat. */
@@ -124,61 +184,76 @@ static void run_due_timers(struct worker *w)
 	hive__sweep_cancelled(w);
 	if (hive__next_due(w) == HIVE_FOREVER)
 		return;
-	step = step_begin(w, w->setup.timer_budget);
-	now = step.began_ns;
+	step = step_begin(w, w->setup.timer_budget, NULL);
+	now = step.budget > 1 ? step.began_ns : hive__now(w->hive);
 	while (step_goes_on(w, &step) && hive__run_first_timer(w, now))
 		step.done++;
 	if (step.done > 0)
 		w->timer_wake_ns = now;
 }
 
-/* Newest first; after a long row of these, without the queue ever being empty, once the oldest. */
 static bool next_local(struct worker *w, struct hive_task *ret_task)
 {
-	if (w->setup.newest_run > 0 && ++w->newest_run > w->setup.newest_run) {
-		w->newest_run = 0;
-		if (deque_steal(&w->local, ret_task))
-			return true;
-	}
-	if (deque_pop(&w->local, ret_task))
-		return true;
-	w->newest_run = 0;
-	return false;
+	return local_size(&w->local) > 0 && local_pop(&w->local, ret_task, &w->newest_run, w->setup.newest_run);
 }
 
 /* Step 4. True: there was something. */
 static bool run_local(struct worker *w)
 {
-	struct hive_task task;
 	struct step step;
 
-	if (deque_size(&w->local) == 0) {
+	if (local_size(&w->local) == 0) {
 		w->newest_run = 0;
+		w->oldest_turn_ns = 0;
 		return false;
 	}
-	step = step_begin(w, w->setup.local_budget);
-	while (deque_size(&w->local) > 0 && step_goes_on(w, &step) && next_local(w, &task)) {
-		hive__run_task(w, task);
-		step.done++;
+	step = step_begin(w, w->setup.local_budget, next_local);
+	if (w->oldest_turn_ns == 0) {
+		w->oldest_turn_ns = step.began_ns;
+	} else if (step.began_ns - w->oldest_turn_ns >= TUNE_NEWEST_NS && w->newest_run >= TUNE_NEWEST_ROW) {
+		w->oldest_turn_ns = step.began_ns;
+		w->newest_run = w->setup.newest_run;
 	}
+	step_run(w, &step);
 	return step.done > 0;
 }
 
+static bool tick_is(const struct worker *w, int32_t interval)
+{
+	return interval == 1 || w->tick % (uint32_t)interval == 0;
+}
+
+/* One way to keep a stream of local tasks from starving the pool: it comes before them, now and then. */
+static bool run_pool_first(struct worker *w)
+{
+	return w->setup.pool_first && tick_is(w, w->setup.pool_probe_interval) && hive__run_from_pool(w);
+}
+
+/* The other way: it comes after them, now and then. */
 static void probe_pool_now_and_then(struct worker *w)
 {
-	if (++w->busy_beats >= (uint32_t)w->setup.pool_probe_interval)
+	if (!w->setup.pool_first && ++w->busy_beats >= (uint32_t)w->setup.pool_probe_interval)
 		hive__take_from_pool(w);
 }
 
+/* Does this beat have steps 1 to 3? Each one does, unless it was told to look at the system less often while it is busy. */
+static bool begin_beat(struct worker *w)
+{
+	w->tick++;
+	return !w->busy || tick_is(w, w->setup.io_interval);
+}
+
 /* Steps 2 to 6.5. */
-static void work(struct worker *w)
+static void work(struct worker *w, bool looks_outside)
 {
 	bump(&w->stats.beats, 1);
 	w->busy = false;
 	if (!hive__is_halted(w)) {
-		run_private(w);         /* 2 */
-		run_due_timers(w);      /* 3 */
-		w->busy = run_local(w); /* 4 */
+		if (looks_outside) {
+			run_private(w);    /* 2 */
+			run_due_timers(w); /* 3 */
+		}
+		w->busy = run_pool_first(w) || run_local(w); /* 4 */
 		if (w->busy)
 			probe_pool_now_and_then(w); /* 5, now and then */
 		else
@@ -190,17 +265,23 @@ static void work(struct worker *w)
 
 bool hive__beat(struct worker *w)
 {
-	turn_core(w);
-	work(w);
+	bool looks_outside = begin_beat(w);
+
+	if (looks_outside)
+		turn_core(w);
+	work(w, looks_outside);
 	return hive__parting(w) != PARTING_LEAVE;
 }
 
 /* The host waits instead of the core: the beat ends announced asleep, so that any later post wakes it. */
 bool hive__beat_stepped(struct worker *w, int64_t *ret_wait_ns)
 {
+	bool looks_outside = begin_beat(w);
+
 	hive__get_up(w);
-	w->core->ops->turn(w->core, 0);
-	work(w);
+	if (looks_outside)
+		w->core->ops->turn(w->core, 0);
+	work(w, looks_outside);
 	if (hive__parting(w) == PARTING_LEAVE)
 		return false;
 	*ret_wait_ns = time_to_sleep(w);

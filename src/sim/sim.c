@@ -13,6 +13,7 @@ struct virtual_worker {
 	void *step_arg;
 	int64_t due_ns; /* when it wants to be called, unless it is woken before */
 	bool woken;
+	bool inside; /* a step of it is under way */
 };
 
 struct hive_sim {
@@ -90,7 +91,7 @@ static int sim_step_start(void *arg, uint32_t worker, hive_step_fn *step, void *
 
 	if (r < 0)
 		return r;
-	sim->workers[sim->count++] = (struct virtual_worker){ worker, step, step_arg, sim->now_ns, false };
+	sim->workers[sim->count++] = (struct virtual_worker){ worker, step, step_arg, sim->now_ns, false, false };
 	return 0;
 }
 
@@ -118,6 +119,9 @@ static void beat(struct hive_sim *sim, size_t at)
 	int64_t wait_ns = 0;
 	int r;
 
+	if (sim->workers[at].inside)
+		return; /* a task of its waits, and that is what we are called for */
+	sim->workers[at].inside = true;
 	sim->workers[at].woken = false;
 	sim->beats++;
 	r = step(step_arg, &wait_ns);
@@ -126,6 +130,7 @@ static void beat(struct hive_sim *sim, size_t at)
 		; /* workers may have been attached meanwhile, and others may have left */
 	if (at == sim->count)
 		return;
+	sim->workers[at].inside = false;
 	if (r < 0)
 		forget(sim, at);
 	else
@@ -134,7 +139,9 @@ static void beat(struct hive_sim *sim, size_t at)
 
 static bool is_ready(const struct hive_sim *sim, size_t at)
 {
-	return sim->workers[at].woken || sim->workers[at].due_ns <= sim->now_ns;
+	const struct virtual_worker *w = &sim->workers[at];
+
+	return !w->inside && (w->woken || w->due_ns <= sim->now_ns);
 }
 
 /* One beat of a random worker that wants one; now and then of one that does not. False: nobody wants any. */
@@ -178,7 +185,7 @@ static int64_t next_due(const struct hive_sim *sim)
 	int64_t due = HIVE_FOREVER;
 
 	for (size_t i = 0; i < sim->count; i++)
-		if (sim->workers[i].due_ns < due)
+		if (!sim->workers[i].inside && sim->workers[i].due_ns < due)
 			due = sim->workers[i].due_ns;
 	return due;
 }

@@ -8,6 +8,7 @@
 
 struct ledger ledger;
 int warnings;
+bool rings;
 
 static const char *check(void *hive)
 {
@@ -26,13 +27,19 @@ static int32_t draw(struct range range)
 }
 
 /* Draws come one after the other, or the compiler would decide which is which. */
-static struct hive_worker_options draw_options(void)
+struct hive_worker_options draw_options(void)
 {
 	struct hive_worker_options o = { .local_capacity = 4, .pool_probe_interval = 2 };
 
 	o.pool_batch = (int32_t)explore_draw(4);
 	o.spin_ns = explore_draw(2) ? HIVE_OFF : HIVE_US(1);
 	o.no_outbox = explore_draw(2) == 0;
+	if (!rings)
+		return o;
+	o.order = explore_draw(4) ? HIVE_ORDER_OLDEST : HIVE_ORDER_NEWEST;
+	o.victim = (enum hive_victim)(1 + explore_draw(3));
+	o.io_interval = 1 + (int32_t)explore_draw(2);
+	o.local_budget = (int32_t)explore_draw(2);
 	return o;
 }
 
@@ -50,6 +57,8 @@ bool make_hive(struct range io_range, struct range compute_range, int core)
 	warnings = 0;
 	host = explore_host(core);
 	worker = draw_options();
+	if (rings && explore_draw(2))
+		o.preset = HIVE_PRESET_FAIO;
 	o.host = &host;
 	o.io = &worker;
 	o.hook_arg = &ledger;

@@ -5,11 +5,14 @@
 
 extern struct ledger ledger;
 extern int warnings; /* of this hive */
+extern bool rings;   /* the local queues of this hive are rings; everything else about them is drawn */
 
 struct range {
 	int least, most;
 };
 
+/* How its IO workers are, and those that come later. */
+struct hive_worker_options draw_options(void);
 bool make_hive(struct range io, struct range compute, int core);
 bool open_hive(struct range io, struct range compute, int core);
 /* Main functions of threads: stop (argument NULL: drain, else now), post that many times. */

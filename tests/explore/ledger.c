@@ -34,6 +34,8 @@ static void end(struct entry *e, enum fate fate)
 
 static void post_more(struct entry *e)
 {
+	for (int n = e->depth == 0 ? e->ledger->flood : 0; n > 0; n--)
+		ledger_post_by(e->ledger, LOCAL, 2);
 	if (e->depth < 2 && e->ledger->fanout > 0)
 		for (uint32_t n = explore_draw((uint32_t)e->ledger->fanout + 1); n > 0; n--)
 			ledger_post(e->ledger, true, e->depth + 1);

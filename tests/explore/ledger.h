@@ -45,6 +45,7 @@ struct ledger {
 	bool draining; /* hive_stop(HIVE_DRAIN) without a deadline, and never HIVE_NOW */
 	bool long_tasks;
 	int fanout; /* how many posts a task makes at most */
+	int flood;  /* how many local posts the first tasks make */
 };
 
 /* Makes one call that posts something, drawn at random; `inside`: the caller is a task. False: it was refused for good. */

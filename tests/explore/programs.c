@@ -136,7 +136,7 @@ static void detach_one(void *arg)
 
 static void attach_one(void *arg)
 {
-	struct hive_worker_options o = { .local_capacity = 4 };
+	struct hive_worker_options o = rings ? draw_options() : (struct hive_worker_options){ .local_capacity = 4 };
 	uint32_t id;
 	int r = hive_attach(ledger.hive, &o, &id);
 
@@ -294,6 +294,57 @@ static void descriptors_and_posts_meet(void *arg)
 	close(pipe_end.fds[1]);
 }
 
+/* The same worlds with the other local queue, the other victims, and rarer looks outside. */
+static void with_rings(void (*world)(void *))
+{
+	rings = true;
+	world(NULL);
+	rings = false;
+}
+
+static void tasks_in_rings_find_a_worker(void *arg)
+{
+	(void)arg;
+	with_rings(explore_draw(3) ? every_task_finds_a_worker : no_wake_is_lost);
+}
+
+static void rings_are_robbed_under_load(void *arg)
+{
+	(void)arg;
+	with_rings(explore_draw(2) ? posters_and_sleepers_meet : a_stop_races_with_posts);
+}
+
+/* Two workers have more local tasks than fit, the others none. */
+static void more_than_fits(void *arg)
+{
+	int leaver = -1;
+
+	(void)arg;
+	if (!open_hive((struct range){ 2, 4 }, (struct range){ 0, 0 }, 0))
+		return;
+	ledger.flood = 5 + (int)explore_draw(8);
+	for (int i = 0; i < 2; i++)
+		ledger_post_by(&ledger, explore_draw(2) ? POST : POST_TO, 0);
+	if (explore_draw(4) == 0)
+		leaver = explore_spawn("leaver", detach_and_attach, NULL);
+	if (leaver >= 0)
+		explore_join(leaver);
+	check_quiet();
+	end_hive();
+}
+
+static void full_rings_are_robbed(void *arg)
+{
+	(void)arg;
+	with_rings(more_than_fits);
+}
+
+static void workers_with_rings_come_and_go(void *arg)
+{
+	(void)arg;
+	with_rings(explore_draw(2) ? a_worker_leaves_under_load : workers_come_and_go);
+}
+
 const struct program programs[] = {
 	{ "no_wake_is_lost", no_wake_is_lost },
 	{ "every_task_finds_a_worker", every_task_finds_a_worker },
@@ -306,5 +357,16 @@ const struct program programs[] = {
 	{ "a_start_races_with_everything", a_start_races_with_everything },
 	{ "compute_workers_come_and_go", compute_workers_come_and_go },
 	{ "timers_move_with_their_worker", timers_move_with_their_worker },
+	{ "fibers_find_their_way", fibers_find_their_way },
+	{ "cancels_race_with_parking", cancels_race_with_parking },
+	{ "cancels_race_with_everything", cancels_race_with_everything },
+	{ "a_stop_races_with_fibers", a_stop_races_with_fibers },
+	{ "a_drain_waits_for_fibers", a_drain_waits_for_fibers },
+	{ "fibers_move_when_their_worker_leaves", fibers_move_when_their_worker_leaves },
+	{ "block_on_waits_for_all", block_on_waits_for_all },
+	{ "tasks_in_rings_find_a_worker", tasks_in_rings_find_a_worker },
+	{ "rings_are_robbed_under_load", rings_are_robbed_under_load },
+	{ "full_rings_are_robbed", full_rings_are_robbed },
+	{ "workers_with_rings_come_and_go", workers_with_rings_come_and_go },
 	{ NULL, NULL },
 };

@@ -16,8 +16,9 @@ struct world {
 	struct hive_timer timer, armed;
 	struct hive_source source, started[20];
 	int fds[20];
-	struct hive *extra;         /* made by a row, destroyed by us */
-	struct hive_sim *extra_sim; /* likewise */
+	struct hive *extra;           /* made by a row, destroyed by us */
+	struct hive_sim *extra_sim;   /* likewise */
+	struct hive_channel *channel; /* likewise */
 };
 
 static struct ledger ledger;
@@ -241,6 +242,11 @@ static int attach(struct world *w)
 	return hive_attach(w->hive, &o, NULL);
 }
 
+static int attach_wheel(struct world *w)
+{
+	return hive_attach(w->hive, &(struct hive_worker_options){ .timers = HIVE_TIMERS_WHEEL }, NULL);
+}
+
 static int attach_compute(struct world *w)
 {
 	return hive_attach(w->hive, &(struct hive_worker_options){ .kind = HIVE_WORKER_COMPUTE }, NULL);
@@ -418,6 +424,49 @@ static int whoami(struct world *w)
 }
 
 /* ---- the simulator ---- */
+
+/* ---- sync: only a channel has memory of its own ---- */
+
+static int channel_create(struct world *w)
+{
+	return hive_channel_create(24, 100, &w->channel);
+}
+static void make_channel(struct world *w)
+{
+	CHECK_OK(channel_create(w));
+}
+static int channel_use(struct world *w)
+{
+	char item[24] = { 0 };
+
+	CHECK_OK(hive_channel_send(w->channel, item, sizeof item, HIVE_NOWAIT));
+	CHECK_OK(hive_channel_recv(w->channel, item, sizeof item, HIVE_NOWAIT));
+	CHECK_ERR(hive_channel_recv(w->channel, item, sizeof item, HIVE_NOWAIT), -ETIMEDOUT);
+	CHECK_OK(hive_channel_close(w->channel));
+	CHECK_OK(hive_channel_destroy(w->channel));
+	w->channel = NULL;
+	return 0;
+}
+/* Waits included: a thread needs nothing for one. */
+static int lock_all(struct world *w)
+{
+	struct hive_mutex mutex;
+	struct hive_cond cond;
+	struct hive_semaphore semaphore;
+
+	(void)w;
+	hive_mutex_init(&mutex);
+	hive_cond_init(&cond);
+	hive_semaphore_init(&semaphore, 1);
+	CHECK_OK(hive_mutex_lock(&mutex, HIVE_FOREVER));
+	CHECK_ERR(hive_cond_wait(&cond, &mutex, hive_deadline(NULL, HIVE_US(10))), -ETIMEDOUT);
+	hive_cond_signal(&cond);
+	hive_cond_broadcast(&cond);
+	CHECK_OK(hive_mutex_unlock(&mutex));
+	CHECK_OK(hive_semaphore_acquire(&semaphore, 1, HIVE_FOREVER));
+	CHECK_ERR(hive_semaphore_acquire(&semaphore, 1, hive_deadline(NULL, HIVE_US(10))), -ETIMEDOUT);
+	return hive_semaphore_release(&semaphore, 1);
+}
 
 static int sim_create(struct world *w)
 {

@@ -31,6 +31,7 @@ struct ledger {
 	ATOMIC(int32_t) open;              /* accepted or being posted, not yet at their end; without the far ones */
 	ATOMIC(uint32_t) count;            /* entries in use */
 	ATOMIC(uint32_t) errors, warnings; /* calls that returned an error */
+	uint64_t fibers_ran, fibers_cancelled; /* what fibers add to the hive's books */
 	struct entry entries[LEDGER_ENTRIES];
 };
 
@@ -39,6 +40,7 @@ static inline void ledger_clear(struct ledger *l, void *arg)
 	uint32_t used = load_relaxed(&l->count);
 
 	l->arg = arg;
+	l->fibers_ran = l->fibers_cancelled = 0;
 	store_relaxed(&l->open, 0);
 	store_relaxed(&l->errors, 0u);
 	store_relaxed(&l->warnings, 0u);
@@ -150,7 +152,7 @@ static inline void check_entry(struct entry *e)
 /* After the end: each entry for itself, and all of them against the hive's own books. */
 static inline void ledger_check(struct ledger *l, const struct hive_report *report)
 {
-	uint64_t ran = 0, dropped = 0, cancelled = 0;
+	uint64_t ran = l->fibers_ran, dropped = 0, cancelled = l->fibers_cancelled;
 
 	for (uint32_t i = 0; i < load_seq(&l->count); i++) {
 		struct entry *e = &l->entries[i];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
-/* One program that uses all of a hive, in 24 steps, for worlds in which something fails: with a host without threads, with real
+/* One program that uses all of a hive, in 25 steps, for worlds in which something fails: with a host without threads, with real
  * threads, under strace. Each call may fail with a documented code; then it is tried again, and if that does not help
  * the scenario goes on without it. What was accepted must happen all the same, and at the end the books must balance.   */
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 
 #include "ledger.h"
 
-enum { SCENARIO_SOURCES = 18, SCENARIO_STEPS = 24 };
+enum { SCENARIO_SOURCES = 18, SCENARIO_STEPS = 25, SCENARIO_FIBERS = 40 };
 
 struct ear {
 	struct hive_source source;
@@ -36,7 +36,7 @@ struct scenario {
 	bool running;
 	uint32_t second, third;
 	struct hive_timer once, periodic, guard, left_behind;
-	ATOMIC(uint32_t) periods;
+	ATOMIC(uint32_t) periods, fibers_ended;
 	int pipe[2], pair[2];
 	struct ear pipe_ears[SCENARIO_SOURCES], pair_ear;
 	ATOMIC(uint32_t) up, run_ended;
@@ -401,6 +401,65 @@ static inline void step_bytes(struct scenario *s)
 	s->steps++;
 }
 
+/* A call in a fiber: what it may say, or an error that is documented; then the fiber goes on without it. */
+static inline void attempt_inside(struct scenario *s, int r)
+{
+	if (r < 0 && r != -ETIMEDOUT && r != -ENOTSUP) /* late; or the compute worker could not be attached */
+		judge(s, r, true, "in a fiber", __LINE__);
+}
+
+static inline int fiber_count(void *arg)
+{
+	add_seq(&((struct scenario *)arg)->fibers_ended, 1u);
+	return 0;
+}
+
+static inline int fiber_live(void *arg)
+{
+	struct scenario *s = arg;
+	struct hive_fiber *child;
+	int r;
+
+	attempt_inside(s, hive_fiber_set(&s->fibers_ended, s));
+	attempt_inside(s, hive_sleep(HIVE_US(50)));
+	attempt_inside(s, hive_offload(fiber_count, s, HIVE_FOREVER, NULL));
+	r = hive_spawn(s->hive, fiber_count, s, NULL, &child);
+	attempt_inside(s, r);
+	if (r == 0 && hive_fiber_join(child, hive_deadline(NULL, HIVE_S(100)), NULL) < 0)
+		CHECK_OK(hive_fiber_join(child, HIVE_FOREVER, NULL)); /* that needs no memory */
+	CHECK_OK(hive_yield());
+	return 7;
+}
+
+/* Everything else has ended: what runs now is the fibers'. */
+static inline void step_fibers(struct scenario *s)
+{
+	struct hive_fiber *fibers[SCENARIO_FIBERS];
+	struct hive_stats before, after;
+	int count = 0, result = 0, r;
+
+	s->steps++;
+	CHECK_OK(hive_stats_read(s->hive, &before));
+	for (int i = 0; s->running && i < SCENARIO_FIBERS; i++) {
+		struct hive_fiber_options o = { .name = "fiber",
+			                        .worker = i % 4 ? HIVE_WORKER_NONE : HIVE_WORKER_MAIN };
+
+		o.stack_bytes = i % 8 ? 0 : 300000;
+		ATTEMPT(s, r, hive_spawn(s->hive, fiber_live, s, &o, &fibers[count]));
+		count += r == 0;
+	}
+	ATTEMPT(s, r, hive_dump(s->hive, s->out_fd));
+	for (int i = 0; i < count; i++) {
+		while ((r = hive_fiber_join(fibers[i], HIVE_NOWAIT, &result)) == -ETIMEDOUT)
+			s->pass(s->pass_arg);
+		CHECK_OK(r);
+		CHECK_EQ(result, 7);
+	}
+	CHECK_OK(hive_stats_read(s->hive, &after));
+	s->ledger->fibers_ran = after.ran - before.ran;
+	s->ledger->fibers_cancelled = after.cancelled - before.cancelled;
+}
+
 static inline void step_cancel(struct scenario *s)
 {
 	for (int i = 0; i < 40; i++) {
@@ -493,6 +552,7 @@ static inline void play_inside_out(struct scenario *s)
 	step_inside(s, TO_MAIN, be_busy_on_main);
 	step_inside(s, TO_SECOND, be_busy_on_second);
 	step_settle(s);
+	step_fibers(s);
 	step_bytes(s);
 	step_cancel(s);
 	step_posts(s);

@@ -58,6 +58,7 @@ static bool play_stepped(int nth, bool sticky, const char *core, enum hive_prese
 	if (core)
 		CHECK_OK(hive_core_find(core, &io.core));
 	s = make_scenario(&f.host, sticky, out_fd);
+	io.timers = preset == HIVE_PRESET_ROPHIVE ? HIVE_TIMERS_WHEEL : HIVE_TIMERS_HEAP; /* both, in no more runs */
 	s.options.io = &io;
 	s.options.preset = preset;
 	s.deaf = !core;

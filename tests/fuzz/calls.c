@@ -280,6 +280,9 @@ static void attach(uint32_t how)
 		                         .no_outbox = how & 32,
 		                         .no_steal = how & 64,
 		                         .steal_attempts = how % 5 == 4 ? HIVE_OFF : 0,
+		                         .order = (enum hive_order)(how % 3),
+		                         .victim = (enum hive_victim)(how % 7 % 4),
+		                         .io_interval = (int32_t)(how % 11 / 4),
 		                         .on_start = how & 128 ? on_hook : NULL,
 		                         .on_stop = how & 128 ? on_hook : NULL,
 		                         .hook_arg = &m.world };
@@ -573,7 +576,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	m.world.on_left = after_last_beat;
 	m.world.patience = PATIENCE;
 	options.host = &m.world.host;
-	options.preset = how & 1 ? HIVE_PRESET_ROPHIVE : HIVE_PRESET_DEFAULT;
+	options.preset = (how & 0xc1) == 0xc1 ? HIVE_PRESET_FAIO : how & 1 ? HIVE_PRESET_ROPHIVE : HIVE_PRESET_DEFAULT;
 	EXPECT_EQ(hive_create(&options, &m.hive), 0);
 	for (int i = 0; i < TIMERS; i++)
 		hive_timer_init(&m.timers[i], on_timer, NULL);

@@ -202,6 +202,10 @@ static bool worker_is_good(const struct hive_worker_options *o)
 		return false;
 	if (o->local_budget < 0 || o->private_budget < 0 || o->timer_budget < 0 || o->pool_probe_interval < 0)
 		return false;
+	if ((uint32_t)o->timers > 2 || (o->kind == HIVE_WORKER_COMPUTE && o->timers))
+		return false;
+	if ((uint32_t)o->order > 2 || (uint32_t)o->victim > 3 || o->io_interval < 0)
+		return false;
 	if (o->pool_batch < 0 || o->pool_batch > 256 || o->steal_attempts < -1 || o->slice_ns < 0 || o->spin_ns < -1)
 		return false;
 	return o->nice >= -20 && o->nice <= 19 && o->realtime >= 0 && o->realtime <= 99 &&
@@ -223,7 +227,7 @@ static bool options_are_good(void)
 	struct hive_worker_options compute = t.compute;
 
 	compute.kind = HIVE_WORKER_COMPUTE; /* that much is clear from the field's name */
-	return words_are_zero(o->reserved, sizeof o->reserved) && (uint32_t)o->preset <= 1 && o->io_workers >= -1 &&
+	return words_are_zero(o->reserved, sizeof o->reserved) && (uint32_t)o->preset <= 2 && o->io_workers >= -1 &&
 	       o->io_workers <= HIVE_WORKERS_MAX && o->compute_workers >= -1 &&
 	       o->compute_workers <= HIVE_WORKERS_MAX && o->reserve_tasks <= 64 * UINT16_MAX && host_is_good(o->host) &&
 	       (!o->io || (o->io->kind == HIVE_WORKER_IO && worker_is_good(o->io))) &&

@@ -368,10 +368,10 @@ static void finish(void)
 	EXPECT_EQ(t.world.memory.live, 0);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void run_with(enum hive_timers kind, const uint8_t *data, size_t size)
 {
 	static const int32_t budgets[] = { 64, 1, 3, 0 };
-	struct hive_worker_options worker = { .local_capacity = 4, .slice_ns = INT64_MAX };
+	struct hive_worker_options worker = { .timers = kind, .local_capacity = 4, .slice_ns = INT64_MAX };
 	struct hive_options options = { .io_workers = 1, .io = &worker, .hook_arg = &t.world, .on_drop = on_drop };
 	uint8_t how;
 
@@ -391,5 +391,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (input_more(&t.in))
 		one_operation();
 	finish();
+}
+
+/* The same with the timers in a heap and in a wheel. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	run_with(HIVE_TIMERS_HEAP, data, size);
+	run_with(HIVE_TIMERS_WHEEL, data, size);
 	return 0;
 }

@@ -5,6 +5,7 @@
 #define CHUNK_TASKS 2
 #define POOL_LANES 2
 #include "queue/pool.h"
+#include "fiber/cell.h"
 #include "sched/state.h"
 
 #include "model.h"
@@ -130,12 +131,12 @@ struct drain_counts_answers_before_their_tasks : drain_suite<drain_counts_answer
 	void thread(unsigned i)
 	{
 		if (i == 0) {
-			replies_begin(&replies);
+			holds_begin(&replies, 1u);
 			accepted = pool_give(&pool, 1, tasks.make(0), true) == 0;
 		} else if (i == 1) {
 			stop();
 		} else if (state_read(&state) >= HIVE_DRAINING) {
-			left_early = replies_left(&replies) == 0;
+			left_early = holds_left(&replies) == 0;
 		}
 	}
 
@@ -147,12 +148,80 @@ struct drain_counts_answers_before_their_tasks : drain_suite<drain_counts_answer
 };
 SCENARIO(drain_counts_answers_before_their_tasks, 50000, 3);
 
+/* Who begins something elsewhere than in a pool is refused, or holds up the end. */
+struct drain_lets_nobody_begin_unseen : drain_suite<drain_lets_nobody_begin_unseen, 3, 1> {
+	bool began, left;
+
+	void before()
+	{
+		drain_suite::before();
+		began = left = false;
+	}
+
+	void thread(unsigned i)
+	{
+		if (i == 0)
+			began = holds_begin_open(&replies, &state, 1u);
+		else if (i == 1)
+			stop();
+		else if (state_read(&state) >= HIVE_DRAINING)
+			left = holds_left(&replies) == 0;
+	}
+
+	void after()
+	{
+		RL_ASSERT(!(began && left));
+		drain_suite::after();
+	}
+};
+SCENARIO(drain_lets_nobody_begin_unseen, 50000, 4);
+
+/* A drain turns into an end at once while a fiber parks: it sees that itself, or is found by the worker that ends all waits. */
+struct drain_that_hurries_finds_who_parks : drain_suite<drain_that_hurries_finds_who_parks, 3, 1> {
+	struct cell cell;
+	bool ended;
+
+	void before()
+	{
+		drain_suite::before();
+		state.store(HIVE_DRAINING, rl::mo_relaxed, $);
+		cell.word.store(0, rl::mo_relaxed, $);
+		cell_begin(&cell, false);
+		ended = false;
+	}
+
+	void thread(unsigned i)
+	{
+		uint32_t draining = HIVE_DRAINING;
+
+		if (i == 0) {
+			if (!cell_park(&cell) ||
+			    (state_ends_waits(&state) && cell_claim(&cell, 1, CELL_CANCELLED) == CELL_OURS_PARKED))
+				ended = true;
+		} else if (i == 1) {
+			state_move(&state, &draining, HIVE_LEAVING);
+		} else {
+			while (state_read(&state) < HIVE_LEAVING)
+				rl::yield(1, $);
+			if (cell_cancel(&cell) == CELL_OURS_PARKED)
+				ended = true;
+		}
+	}
+
+	void after()
+	{
+		RL_ASSERT(ended);
+		drain_suite::after();
+	}
+};
+SCENARIO(drain_that_hurries_finds_who_parks, 50000, 4);
+
 /* A worker sleeps until no answer is under way. The last answer comes to another worker while the hive is being stopped. */
 struct drain_last_answer_wakes_who_waits : drain_suite<drain_last_answer_wakes_who_waits, 3, 1> {
 	void before()
 	{
 		drain_suite::before();
-		replies_begin(&replies);
+		holds_begin(&replies, 1u);
 	}
 
 	void thread(unsigned i)
@@ -160,10 +229,10 @@ struct drain_last_answer_wakes_who_waits : drain_suite<drain_last_answer_wakes_w
 		if (i == 0) {
 			stop();
 		} else if (i == 1) {
-			if (replies_end(&replies, &state))
+			if (holds_end(&replies, &state, 1u))
 				parker_unpark(&parker);
 		} else {
-			while (state_read(&state) < HIVE_DRAINING || replies_left(&replies) > 0)
+			while (state_read(&state) < HIVE_DRAINING || holds_left(&replies) > 0)
 				parker_park(&parker, HIVE_FOREVER); /* nobody wakes it: a deadlock */
 		}
 	}

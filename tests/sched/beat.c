@@ -78,10 +78,10 @@ TEST(a_beat_that_ran_local_tasks_visits_neither_pool_nor_victims)
 	CHECK(lone_beat(&l, 0));
 	CHECK_STR(fake_log(), "4");
 	CHECK_EQ(pool_length(&l.f.hive->pool), 1);
-	CHECK_EQ(deque_size(&l.w[1]->local), 1);
+	CHECK_EQ(local_size(&l.w[1]->local), 1);
 	CHECK(lone_beat(&l, 0)); /* local is empty now: the pool's turn, and still not the victim's */
 	CHECK_EQ(pool_length(&l.f.hive->pool), 0);
-	CHECK_EQ(deque_size(&l.w[1]->local), 1);
+	CHECK_EQ(local_size(&l.w[1]->local), 1);
 	lone_close(&l);
 }
 
@@ -96,8 +96,8 @@ TEST(a_beat_that_took_from_the_pool_does_not_steal_and_does_not_wait)
 	fake_log_clear();
 	CHECK(lone_beat(&l, 0));
 	CHECK_STR(fake_log(), ""); /* taken into the local queue, so that the order of the beat holds */
-	CHECK_EQ(deque_size(&l.w[0]->local), 1);
-	CHECK_EQ(deque_size(&l.w[1]->local), 1);
+	CHECK_EQ(local_size(&l.w[0]->local), 1);
+	CHECK_EQ(local_size(&l.w[1]->local), 1);
 	CHECK(lone_beat(&l, 0));
 	CHECK_EQ(lone_timeout(&l, 0), 0);
 	CHECK_STR(fake_log(), "5");
@@ -193,12 +193,12 @@ TEST(letters_become_private_tasks_and_timers_in_step_2_and_not_before)
 	CHECK_OK(hive_post_to(l.f.hive, l.ids[0], fake_note, number(1)));
 	CHECK_OK(hive_post_after(l.f.hive, HIVE_S(1), fake_note, number(2), NULL));
 	CHECK(!l.w[0]->mail.first);
-	CHECK_EQ(l.w[0]->timers.count, 0);
+	CHECK_EQ(timers_count(&l.w[0]->timers), 0);
 	CHECK(!inbox_is_empty(&l.w[0]->inbox));
 	fake_log_clear();
 	lone_beat(&l, 0);
 	CHECK(inbox_is_empty(&l.w[0]->inbox));
-	CHECK_EQ(l.w[0]->timers.count, 1);
+	CHECK_EQ(timers_count(&l.w[0]->timers), 1);
 	CHECK_STR(fake_log(), "1");
 	lone_close(&l);
 }
@@ -443,7 +443,7 @@ TEST(step_5_takes_up_to_16_tasks_in_the_order_of_the_pool)
 		CHECK_OK(hive_post(l.f.hive, fake_note, number(i)));
 	fake_log_clear();
 	lone_beat(&l, 0);
-	CHECK_EQ(deque_size(&l.w[0]->local), 16);
+	CHECK_EQ(local_size(&l.w[0]->local), 16);
 	CHECK_EQ(pool_length(&l.f.hive->pool), 4);
 	lone_beat(&l, 0);
 	CHECK_STR(fake_log(), "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16");
@@ -464,11 +464,11 @@ TEST(what_does_not_fit_into_the_local_queue_stays_in_the_pool)
 		CHECK_OK(hive_post(l.f.hive, fake_note, number(i)));
 	fake_log_clear();
 	lone_beat(&l, 0);
-	CHECK_EQ(deque_size(&l.w[0]->local), 4);
+	CHECK_EQ(local_size(&l.w[0]->local), 4);
 	CHECK_EQ(pool_length(&l.f.hive->pool), 3);
 	lone_beat(&l, 0); /* busy */
 	lone_beat(&l, 0); /* busy, and a probe: two have run, so there is room for two of the three */
-	CHECK_EQ(deque_size(&l.w[0]->local), 4);
+	CHECK_EQ(local_size(&l.w[0]->local), 4);
 	CHECK_EQ(pool_length(&l.f.hive->pool), 1);
 	for (int i = 0; i < 12; i++)
 		lone_beat(&l, 0);
@@ -485,11 +485,11 @@ TEST(a_full_local_queue_overflows_into_the_pool_and_the_pool_goes_before_stealin
 	lone_become(&l, 0);
 	for (int i = 1; i <= 5; i++)
 		CHECK_OK(hive_post_local(fake_note, number(i)));
-	CHECK_EQ(deque_size(&l.w[0]->local) + pool_length(&l.f.hive->pool), 5);
+	CHECK_EQ(local_size(&l.w[0]->local) + pool_length(&l.f.hive->pool), 5);
 	CHECK_EQ(pool_length(&l.f.hive->pool), 2); /* the older half went, so the fifth found room */
 	lone_beat(&l, 1);
 	CHECK_EQ(pool_length(&l.f.hive->pool), 0);
-	CHECK_EQ(deque_size(&l.w[0]->local), 3);
+	CHECK_EQ(local_size(&l.w[0]->local), 3);
 	CHECK_EQ(load_relaxed(&l.w[1]->stats.stolen), 0);
 	fake_log_clear();
 	lone_beat(&l, 1);

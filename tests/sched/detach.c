@@ -6,6 +6,7 @@
 #include "support/fake.h"
 #include "support/real.h"
 #include "test.h"
+#include "support/kinds.h"
 
 static void *n(int number)
 {
@@ -156,38 +157,41 @@ static void have_some_of_everything(void *arg)
  * and delayed posts move to others, embedded timers to the main worker, where they go on. It asked for this itself.         */
 TEST(a_leaving_worker_keeps_its_private_tasks_and_hands_over_the_rest)
 {
-	struct fake f = { 0 };
-	struct hive_worker_options o = { .private_budget = 1, .local_budget = 1 };
+	FOR_BOTH_ORDERS(order)
+	{
+		struct fake f = { 0 };
+		struct hive_worker_options o = { .private_budget = 1, .local_budget = 1, .order = order };
 
-	world = &f;
-	fake_create(&f, (struct hive_options){ .io_workers = 1 });
-	CHECK_OK(hive_attach(f.hive, &o, &leaver));
-	fake_start(&f);
-	fake_log_clear();
-	embedded_fired = 0;
-	CHECK_OK(hive_post_to(f.hive, leaver, have_some_of_everything, NULL));
-	CHECK_OK(hive_post_to(f.hive, leaver, note_place, n(9)));
-	CHECK_OK(hive_post_after(f.hive, HIVE_MS(5), note_place, n(39), NULL));
-	CHECK_EQ(fake_step(&f, leaver), -ESHUTDOWN);
-	CHECK_EQ(strncmp(fake_log() + strlen(fake_log()) - 10, "9 11 12 13", 10), 0);
-	CHECK(strlen(fake_log()) <= 12); /* and at most one local task, which its last beat could still do */
-	fake_settle(&f);
-	for (int i = 1; i <= 3; i++) {
-		char here[8], there[8];
+		world = &f;
+		fake_create(&f, (struct hive_options){ .io_workers = 1 });
+		CHECK_OK(hive_attach(f.hive, &o, &leaver));
+		fake_start(&f);
+		fake_log_clear();
+		embedded_fired = 0;
+		CHECK_OK(hive_post_to(f.hive, leaver, have_some_of_everything, NULL));
+		CHECK_OK(hive_post_to(f.hive, leaver, note_place, n(9)));
+		CHECK_OK(hive_post_after(f.hive, HIVE_MS(5), note_place, n(39), NULL));
+		CHECK_EQ(fake_step(&f, leaver), -ESHUTDOWN);
+		CHECK_EQ(strncmp(fake_log() + strlen(fake_log()) - 10, "9 11 12 13", 10), 0);
+		CHECK(strlen(fake_log()) <= 12); /* and at most one local task, which its last beat could still do */
+		fake_settle(&f);
+		for (int i = 1; i <= 3; i++) {
+			char here[8], there[8];
 
-		snprintf(there, sizeof there, "%d", 120 + i);
-		CHECK(strstr(fake_log(), there));
-		snprintf(there, sizeof there, "%d", 100 + i);
-		snprintf(here, sizeof here, "%d ", i);
-		CHECK(strstr(fake_log(), there) || strncmp(fake_log(), here, 2) == 0);
+			snprintf(there, sizeof there, "%d", 120 + i);
+			CHECK(strstr(fake_log(), there));
+			snprintf(there, sizeof there, "%d", 100 + i);
+			snprintf(here, sizeof here, "%d ", i);
+			CHECK(strstr(fake_log(), there) || strncmp(fake_log(), here, 2) == 0);
+		}
+		fake_log_clear();
+		for (int i = 0; i < 6; i++)
+			fake_advance(&f, HIVE_MS(1));
+		CHECK_STR(fake_log(), "131 132 133 139");
+		CHECK_EQ(embedded_fired, 3);
+		CHECK_EQ(embedded_on, f.workers[0].id);
+		fake_destroy(&f);
 	}
-	fake_log_clear();
-	for (int i = 0; i < 6; i++)
-		fake_advance(&f, HIVE_MS(1));
-	CHECK_STR(fake_log(), "131 132 133 139");
-	CHECK_EQ(embedded_fired, 3);
-	CHECK_EQ(embedded_on, f.workers[0].id);
-	fake_destroy(&f);
 }
 
 /* detached before it ever ran: what was posted to it runs elsewhere. */
@@ -438,25 +442,30 @@ static void *keep_posting(void *arg)
  * and wake them. What was accepted runs, once; nothing of a worker that left is touched wrongly (the sanitizers look on).  */
 TEST(workers_come_and_go_under_load_and_nothing_is_lost)
 {
-	struct hive *hive = real_start((struct hive_options){ .io_workers = 1 });
-	pthread_t threads[2];
+	FOR_BOTH_ORDERS(order)
+	{
+		struct hive *hive = real_start((struct hive_options){ .io_workers = 1 });
+		struct hive_worker_options o = { .order = order };
+		pthread_t threads[2];
 
-	accepted = done_count = 0;
-	stop_posting = 0;
-	memset(guests, 0, sizeof guests);
-	for (int i = 0; i < 2; i++)
-		CHECK_OK(pthread_create(&threads[i], NULL, keep_posting, hive));
-	for (int i = 0; i < 150 / test_slowness(); i++) {
-		uint32_t id, old = guests[i % 4];
+		accepted = done_count = 0;
+		stop_posting = 0;
+		memset(guests, 0, sizeof guests);
+		for (int i = 0; i < 2; i++)
+			CHECK_OK(pthread_create(&threads[i], NULL, keep_posting, hive));
+		for (int i = 0; i < 100 / test_slowness(); i++) {
+			uint32_t id, old = guests[i % 4];
 
-		CHECK_OK(hive_attach(hive, NULL, &id));
-		__atomic_store_n(&guests[i % 4], id, __ATOMIC_SEQ_CST);
-		if (old)
-			CHECK_OK(hive_detach(hive, old, real_patience()));
+			CHECK_OK(hive_attach(hive, &o, &id));
+			__atomic_store_n(&guests[i % 4], id, __ATOMIC_SEQ_CST);
+			if (old)
+				CHECK_OK(hive_detach(hive, old, real_patience()));
+		}
+		__atomic_store_n(&stop_posting, 1, __ATOMIC_SEQ_CST);
+		for (int i = 0; i < 2; i++)
+			CHECK_OK(pthread_join(threads[i], NULL));
+		WAIT_UNTIL(__atomic_load_n(&done_count, __ATOMIC_SEQ_CST) ==
+		           __atomic_load_n(&accepted, __ATOMIC_SEQ_CST));
+		CHECK_EQ(real_end(hive, HIVE_DRAIN).ran, accepted);
 	}
-	__atomic_store_n(&stop_posting, 1, __ATOMIC_SEQ_CST);
-	for (int i = 0; i < 2; i++)
-		CHECK_OK(pthread_join(threads[i], NULL));
-	WAIT_UNTIL(__atomic_load_n(&done_count, __ATOMIC_SEQ_CST) == __atomic_load_n(&accepted, __ATOMIC_SEQ_CST));
-	CHECK_EQ(real_end(hive, HIVE_DRAIN).ran, accepted);
 }

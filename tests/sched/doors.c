@@ -228,12 +228,12 @@ static void post_self_inside(void *arg)
 		CHECK_OK(hive_post_self_after(0, count, NULL, NULL));
 	}
 	CHECK_EQ(world->wakes, 0);
-	CHECK_EQ(hive__current()->timers.count, 3);
+	CHECK_EQ(timers_count(&hive__current()->timers), 3);
 	CHECK(inbox_is_empty(&hive__current()->inbox));
 	CHECK(hive__current()->mail.first);
 	for (int i = 0; i < 3; i++)
 		CHECK_OK(hive_post_local(count, NULL));
-	CHECK_EQ(deque_size(&hive__current()->local), 3);
+	CHECK_EQ(local_size(&hive__current()->local), 3);
 	CHECK_EQ(stats_of(world).pool, 0);
 	CHECK(world->wakes <= 1); /* a neighbour may help */
 	CHECK_EQ(fake_worker(world, hive_worker_current())->wakes, 0);

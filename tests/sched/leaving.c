@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A worker on its way out: what it still runs, what others may take, and whose its timers are. */
 #include "support/lone.h"
+#include "support/kinds.h"
 
 static struct lone world;
 

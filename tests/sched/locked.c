@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "queue/deque.h"
 #include "queue/inbox.h"
+#include "queue/runq.h"
 #include "test.h"
 
 #include <pthread.h>
@@ -58,6 +59,49 @@ TEST(the_locked_deque_does_what_an_array_would_do)
 		}
 		CHECK_EQ(deque_size(&d), count);
 		CHECK_EQ(deque_room(&d), CAPACITY - count);
+	}
+}
+
+/* Oldest first, half of it stolen, the last of that for now; the other ring has the rest in order. */
+TEST(the_locked_ring_does_what_an_array_would_do)
+{
+	static struct slot slots[2][CAPACITY];
+	static struct runq mine, other;
+	uint64_t first = 1, next = 1, rng = 5;
+
+	runq_init(&mine, slots[0], CAPACITY, UINT32_MAX - 5); /* the indices wrap */
+	runq_init(&other, slots[1], CAPACITY, 0);
+	for (int i = 0; i < 100000; i++) {
+		struct hive_task task = { 0 }, tasks[CAPACITY];
+		uint64_t count = next - first, half = (count + 1) / 2, n = 0;
+
+		switch (rng_below(rng_next(&rng), 6)) {
+		case 0:
+		case 1:
+		case 2:
+			CHECK_EQ(runq_push(&mine, task_number(next)), count < CAPACITY);
+			next += count < CAPACITY;
+			break;
+		case 3:
+			CHECK_EQ(runq_pop(&mine, &task), count > 0);
+			n = count > 0;
+			CHECK(n == 0 || task.arg == task_number(first).arg);
+			break;
+		case 4:
+			n = half < 5 ? half : 5;
+			CHECK_EQ(runq_steal_some(&mine, tasks, 5), n);
+			CHECK(n == 0 || tasks[n - 1].arg == task_number(first + n - 1).arg);
+			break;
+		default:
+			n = half;
+			CHECK_EQ(runq_steal(&mine, &other, &task), n);
+			CHECK(n == 0 || task.arg == task_number(first + n - 1).arg);
+			CHECK_EQ(runq_take_oldest(&other, tasks, CAPACITY), n == 0 ? 0 : n - 1);
+			CHECK(n < 2 || tasks[n - 2].arg == task_number(first + n - 2).arg);
+		}
+		first += n;
+		CHECK_EQ(runq_size(&mine), next - first);
+		CHECK_EQ(runq_room(&mine), CAPACITY - (next - first));
 	}
 }
 

@@ -4,6 +4,7 @@
 #include "support/fake.h"
 #include "support/lone.h"
 #include "test.h"
+#include "support/kinds.h"
 
 /* ---- what happens at the moment ---- */
 
@@ -333,12 +334,13 @@ TEST(an_answer_that_comes_too_late_goes_to_the_main_worker_while_it_is_there)
 	for (int main_left = 0; main_left < 2; main_left++) {
 		open_world(&f, 2, ids);
 		slot = succeed(&f, ids[1], &id);
-		add_seq(&f.hive->replies, 1u);
+		add_seq(&f.hive->holds, 1u);
 		send_late(slot, PARCEL_REPLY, ids[1], 1);
 		if (main_left) {
 			CHECK_OK(hive_stop(f.hive, HIVE_NOW, HIVE_FOREVER));
 			fake_step(&f, ids[0]);
 			CHECK_ERR(fake_step(&f, id), -ESHUTDOWN);
+			CHECK_ERR(fake_step(&f, ids[0]), -ESHUTDOWN); /* whose inbox was open until now */
 			CHECK_EQ(f.drops, 1);
 		} else {
 			fake_step(&f, id);
@@ -346,7 +348,7 @@ TEST(an_answer_that_comes_too_late_goes_to_the_main_worker_while_it_is_there)
 			fake_step(&f, ids[0]);
 			CHECK_STR(fake_log(), "1");
 		}
-		CHECK_EQ(load_relaxed(&f.hive->replies), 0);
+		CHECK_EQ(load_relaxed(&f.hive->holds), 0);
 		fake_destroy(&f);
 	}
 }
@@ -358,7 +360,7 @@ static void stop_while_computing(void *arg)
 	struct fake *f = arg;
 
 	CHECK_OK(hive_stop(f->hive, HIVE_NOW, HIVE_FOREVER));
-	fake_step(f, f->workers[0].id); /* the main worker drops what it has and closes its inbox */
+	fake_step(f, f->workers[0].id); /* the main worker drops what it has */
 }
 
 TEST(an_answer_that_nobody_can_take_any_more_is_dropped)
@@ -371,9 +373,10 @@ TEST(an_answer_that_nobody_can_take_any_more_is_dropped)
 	CHECK_OK(hive_attach(f.hive, &compute, &id));
 	CHECK_OK(hive_post_compute_then(f.hive, stop_while_computing, main_id, fake_note, &f));
 	fake_step(&f, id);
+	fake_settle(&f); /* it leaves, and the main worker, whose inbox was open for it, drops the answer */
 	CHECK_EQ(f.drops, 1);
 	CHECK(f.dropped[0].fn == fake_note && f.dropped[0].arg == &f);
-	CHECK_EQ(load_relaxed(&f.hive->replies), 0);
+	CHECK_EQ(load_relaxed(&f.hive->holds), 0);
 	fake_destroy(&f);
 	CHECK_STR(fake_log(), "");
 }

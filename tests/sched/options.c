@@ -100,7 +100,7 @@ TEST(hive_options_out_of_range_are_refused)
 	refuse_hive((struct hive_options){ .io_workers = HIVE_WORKERS_MAX + 1 });
 	refuse_hive((struct hive_options){ .compute_workers = -2 });
 	refuse_hive((struct hive_options){ .compute_workers = INT32_MAX });
-	refuse_hive((struct hive_options){ .preset = 2 });
+	refuse_hive((struct hive_options){ .preset = 3 });
 	refuse_hive((struct hive_options){ .preset = (enum hive_preset) - 1 });
 	refuse_hive((struct hive_options){ .io = &bad });
 	refuse_hive((struct hive_options){ .compute = &bad });

@@ -133,6 +133,10 @@ TEST(parameters_out_of_their_domain_are_refused)
 		{ .pool_batch = -1 },
 		{ .pool_batch = 257 },
 		{ .steal_attempts = -2 },
+		{ .io_interval = -1 },
+		{ .order = (enum hive_order)3 },
+		{ .order = (enum hive_order) - 1 },
+		{ .victim = (enum hive_victim)4 },
 		{ .slice_ns = -1 },
 		{ .spin_ns = -2 },
 		{ .nice = 20 },
@@ -186,37 +190,43 @@ TEST(the_outbox_can_be_switched_off_per_worker)
 /* the capacity is that of the worker: so many fit, and the next one spills half. */
 TEST(the_local_capacity_is_kept_to_the_task)
 {
-	for (int32_t capacity = 4; capacity <= 64; capacity *= 2) {
-		struct lone l = { 0 };
+	FOR_BOTH_ORDERS(order)
+	{
+		for (int32_t capacity = 4; capacity <= 64; capacity *= 2) {
+			struct lone l = { 0 };
 
-		lone_open(&l, 1, (struct hive_worker_options){ .local_capacity = capacity });
-		lone_become(&l, 0);
-		for (int i = 0; i < capacity; i++)
+			lone_open(&l, 1, (struct hive_worker_options){ .local_capacity = capacity, .order = order });
+			lone_become(&l, 0);
+			for (int i = 0; i < capacity + fake_beside(order); i++)
+				CHECK_OK(hive_post_local(fake_note, number(1)));
+			CHECK_EQ(local_size(&l.w[0]->local), capacity + fake_beside(order));
+			CHECK_EQ(pool_length(&l.f.hive->pool), 0);
 			CHECK_OK(hive_post_local(fake_note, number(1)));
-		CHECK_EQ(deque_size(&l.w[0]->local), capacity);
-		CHECK_EQ(pool_length(&l.f.hive->pool), 0);
-		CHECK_OK(hive_post_local(fake_note, number(1)));
-		CHECK_EQ(deque_size(&l.w[0]->local), capacity / 2 + 1);
-		CHECK_EQ(pool_length(&l.f.hive->pool), capacity / 2);
-		lone_close(&l);
+			CHECK_EQ(local_size(&l.w[0]->local), capacity / 2 + 1 + fake_beside(order));
+			CHECK_EQ(pool_length(&l.f.hive->pool), capacity / 2);
+			lone_close(&l);
+		}
 	}
 }
 
 /* the batch is the worker's own. */
 TEST(the_pool_batch_is_kept_to_the_task)
 {
-	static const int32_t batches[] = { 1, 2, 16, 100, 256 };
+	FOR_BOTH_ORDERS(order)
+	{
+		static const int32_t batches[] = { 1, 2, 16, 100, 256 };
 
-	for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
-		struct lone l = { 0 };
+		for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
+			struct lone l = { 0 };
 
-		lone_open(&l, 1, (struct hive_worker_options){ .pool_batch = batches[i] });
-		for (int j = 0; j < 300; j++)
-			CHECK_OK(hive_post(l.f.hive, fake_note, number(1)));
-		lone_beat(&l, 0);
-		CHECK_EQ(deque_size(&l.w[0]->local), batches[i]);
-		fake_log_clear();
-		lone_close(&l);
+			lone_open(&l, 1, (struct hive_worker_options){ .pool_batch = batches[i], .order = order });
+			for (int j = 0; j < 300; j++)
+				CHECK_OK(hive_post(l.f.hive, fake_note, number(1)));
+			lone_beat(&l, 0);
+			CHECK_EQ(local_size(&l.w[0]->local), batches[i]);
+			fake_log_clear();
+			lone_close(&l);
+		}
 	}
 }
 

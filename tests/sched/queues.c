@@ -170,28 +170,31 @@ static void post_plenty_here(void *arg)
 		CHECK_OK(hive_post_local(count, NULL));
 		CHECK_OK(hive_post(hive_current(), count, NULL));
 	}
-	CHECK(deque_size(&hive__current()->local) <= 4);
+	CHECK(local_size(&hive__current()->local) <= 4 + (uint64_t)hive__current()->local.oldest);
 }
 
 /* all but the local queue take what comes; even that loses nothing. */
 TEST(only_the_local_queue_has_a_limit)
 {
-	struct fake f = { 0 };
-	struct hive_worker_options small = { .local_capacity = 4 };
+	FOR_BOTH_ORDERS(order)
+	{
+		struct fake f = { 0 };
+		struct hive_worker_options small = { .local_capacity = 4, .order = order };
 
-	fake_create(&f, (struct hive_options){ .io_workers = 1, .io = &small, .compute_workers = 1 });
-	fake_start(&f);
-	ran = 0;
-	for (int i = 0; i < PLENTY; i++) {
-		CHECK_OK(hive_post(f.hive, count, NULL));
-		CHECK_OK(hive_post_to(f.hive, f.workers[0].id, count, NULL));
-		CHECK_OK(hive_post_after(f.hive, 0, count, NULL, NULL));
-		CHECK_OK(hive_post_compute(f.hive, count, NULL));
+		fake_create(&f, (struct hive_options){ .io_workers = 1, .io = &small, .compute_workers = 1 });
+		fake_start(&f);
+		ran = 0;
+		for (int i = 0; i < PLENTY; i++) {
+			CHECK_OK(hive_post(f.hive, count, NULL));
+			CHECK_OK(hive_post_to(f.hive, f.workers[0].id, count, NULL));
+			CHECK_OK(hive_post_after(f.hive, 0, count, NULL, NULL));
+			CHECK_OK(hive_post_compute(f.hive, count, NULL));
+		}
+		CHECK_OK(hive_post_to(f.hive, f.workers[0].id, post_plenty_here, NULL));
+		fake_settle(&f);
+		CHECK_EQ(ran, 8 * PLENTY);
+		fake_destroy(&f);
 	}
-	CHECK_OK(hive_post_to(f.hive, f.workers[0].id, post_plenty_here, NULL));
-	fake_settle(&f);
-	CHECK_EQ(ran, 8 * PLENTY);
-	fake_destroy(&f);
 }
 
 static uint64_t local_seen, pool_seen;
@@ -200,146 +203,170 @@ static void fill_local(void *tasks)
 {
 	for (int i = 0; i < (int)(intptr_t)tasks; i++)
 		CHECK_OK(hive_post_local(fake_note, n(i)));
-	local_seen = deque_size(&hive__current()->local);
+	local_seen = local_size(&hive__current()->local);
 	pool_seen = pool_length(&hive__current()->hive->pool);
 }
 
 /* the limit is each worker's own. */
 TEST(the_limit_of_the_local_queue_is_set_per_worker)
 {
-	static const int32_t capacities[] = { 4, 16, 64 };
-	struct fake f = { 0 };
+	FOR_BOTH_ORDERS(order)
+	{
+		static const int32_t capacities[] = { 4, 16, 64 };
+		struct fake f = { 0 };
 
-	fake_create(&f, (struct hive_options){ 0 });
-	for (int i = 0; i < 3; i++) {
-		struct hive_worker_options o = { .local_capacity = capacities[i], .no_steal = true };
+		fake_create(&f, (struct hive_options){ 0 });
+		for (int i = 0; i < 3; i++) {
+			struct hive_worker_options o = { .local_capacity = capacities[i],
+				                         .no_steal = true,
+				                         .order = order };
 
-		CHECK_OK(hive_attach(f.hive, &o, NULL));
+			CHECK_OK(hive_attach(f.hive, &o, NULL));
+		}
+		fake_start(&f);
+		for (int i = 0; i < 3; i++) {
+			int fits = capacities[i] + fake_beside(order);
+
+			CHECK_OK(hive_post_to(f.hive, f.workers[i].id, fill_local, n(fits)));
+			fake_step(&f, f.workers[i].id);
+			CHECK_EQ(local_seen, fits);
+			CHECK_EQ(pool_seen, 0);
+			fake_settle(&f);
+			CHECK_OK(hive_post_to(f.hive, f.workers[i].id, fill_local, n(fits + 1)));
+			fake_log_clear();
+			fake_step(&f, f.workers[i].id);
+			CHECK(local_seen <= (uint64_t)fits);
+			CHECK(pool_seen > 0);
+			fake_settle(&f);
+			fake_log_clear();
+		}
+		fake_destroy(&f);
 	}
-	fake_start(&f);
-	for (int i = 0; i < 3; i++) {
-		CHECK_OK(hive_post_to(f.hive, f.workers[i].id, fill_local, n(capacities[i])));
-		fake_step(&f, f.workers[i].id);
-		CHECK_EQ(local_seen, capacities[i]);
-		CHECK_EQ(pool_seen, 0);
-		CHECK_OK(hive_post_to(f.hive, f.workers[i].id, fill_local, n(capacities[i] + 1)));
-		fake_log_clear();
-		fake_step(&f, f.workers[i].id);
-		CHECK(local_seen <= (uint64_t)capacities[i]);
-		CHECK(pool_seen > 0);
-		fake_settle(&f);
-		fake_log_clear();
-	}
-	fake_destroy(&f);
 }
 
 /* R-40, R-41: full: the older half goes to the pool, in one splice and with one wake; the new task stays here. The idle
  * neighbour is served by the pool, in order, and does not steal although there would be something.                      */
 TEST(a_full_local_queue_spills_its_older_half_to_the_pool)
 {
-	struct fake f = { 0 };
-	struct hive_worker_options eight = { .local_capacity = 8, .local_budget = 1 };
-	uint32_t owner, other;
+	FOR_BOTH_ORDERS(order)
+	{
+		struct fake f = { 0 };
+		struct hive_worker_options eight = { .local_capacity = 8, .local_budget = 1, .order = order };
+		uint32_t owner, other;
 
-	fake_create(&f, (struct hive_options){ .io_workers = 2, .io = &eight });
-	fake_start(&f);
-	owner = f.workers[0].id;
-	other = f.workers[1].id;
-	fake_settle(&f);
-	fake_reset_wakes(&f);
-	fake_log_clear();
-	CHECK_OK(hive_post_to(f.hive, owner, fill_local, n(9)));
-	fake_step(&f, owner);
-	CHECK_EQ(local_seen, 5);
-	CHECK_EQ(pool_seen, 4);
-	CHECK_EQ(worker_stats(&f, owner).spilled, 4);
-	CHECK_EQ(stats_of(&f).spills, 4);
-	CHECK_EQ(fake_worker(&f, other)->wakes, 1);
-	CHECK_STR(fake_log(), "8");
-	fake_log_clear();
-	for (int i = 0; i < 6; i++)
-		fake_step(&f, other);
-	CHECK_EQ(strncmp(fake_log(), "0 1 2 3", 7), 0);
-	CHECK_EQ(stats_of(&f).pool, 0);
-	for (int i = 0; i < 10; i++)
+		fake_create(&f, (struct hive_options){ .io_workers = 2, .io = &eight });
+		fake_start(&f);
+		owner = f.workers[0].id;
+		other = f.workers[1].id;
+		fake_settle(&f);
+		fake_reset_wakes(&f);
+		fake_log_clear();
+		CHECK_OK(hive_post_to(f.hive, owner, fill_local, n(9 + fake_beside(order))));
 		fake_step(&f, owner);
-	fake_step(&f, other);
-	CHECK_EQ(stats_of(&f).ran, 10);
-	fake_destroy(&f);
+		CHECK_EQ(local_seen, 5 + fake_beside(order));
+		CHECK_EQ(pool_seen, 4);
+		CHECK_EQ(worker_stats(&f, owner).spilled, 4);
+		CHECK_EQ(stats_of(&f).spills, 4);
+		CHECK_EQ(fake_worker(&f, other)->wakes, 1);
+		CHECK_STR(fake_log(), order == HIVE_ORDER_OLDEST ? "9" : "8");
+		fake_log_clear();
+		for (int i = 0; i < 6; i++)
+			fake_step(&f, other);
+		CHECK_EQ(strncmp(fake_log(), "0 1 2 3", 7), 0);
+		CHECK_EQ(stats_of(&f).pool, 0);
+		for (int i = 0; i < 10; i++)
+			fake_step(&f, owner);
+		fake_step(&f, other);
+		CHECK_EQ(stats_of(&f).ran, 10 + fake_beside(order));
+		fake_destroy(&f);
+	}
 }
 
 /* with spilled work in the pool nobody steals. */
 TEST(the_pool_is_served_before_anybody_steals)
 {
-	struct fake f = { 0 };
-	struct hive_worker_options four = { .local_capacity = 4, .local_budget = 1, .pool_batch = 1 };
+	FOR_BOTH_ORDERS(order)
+	{
+		struct fake f = { 0 };
+		struct hive_worker_options four = {
+			.local_capacity = 4, .local_budget = 1, .pool_batch = 1, .order = order
+		};
 
-	fake_create(&f, (struct hive_options){ .io_workers = 2, .io = &four });
-	fake_start(&f);
-	fake_log_clear();
-	CHECK_OK(hive_post_to(f.hive, f.workers[0].id, fill_local, n(12)));
-	fake_step(&f, f.workers[0].id);
-	while (stats_of(&f).pool > 0) {
+		fake_create(&f, (struct hive_options){ .io_workers = 2, .io = &four });
+		fake_start(&f);
+		fake_log_clear();
+		CHECK_OK(hive_post_to(f.hive, f.workers[0].id, fill_local, n(12)));
+		fake_step(&f, f.workers[0].id);
+		while (stats_of(&f).pool > 0) {
+			fake_step(&f, f.workers[1].id);
+			CHECK_EQ(worker_stats(&f, f.workers[1].id).stolen, 0);
+		}
 		fake_step(&f, f.workers[1].id);
-		CHECK_EQ(worker_stats(&f, f.workers[1].id).stolen, 0);
+		fake_step(&f, f.workers[1].id);
+		fake_step(&f, f.workers[1].id);
+		CHECK(worker_stats(&f, f.workers[1].id).stolen > 0);
+		for (int i = 0; i < 8; i++)
+			for (int k = 0; k < 2; k++)
+				fake_step(&f, f.workers[k].id);
+		CHECK_EQ(stats_of(&f).ran, 13);
+		fake_destroy(&f);
 	}
-	fake_step(&f, f.workers[1].id);
-	fake_step(&f, f.workers[1].id);
-	fake_step(&f, f.workers[1].id);
-	CHECK(worker_stats(&f, f.workers[1].id).stolen > 0);
-	for (int i = 0; i < 8; i++)
-		for (int k = 0; k < 2; k++)
-			fake_step(&f, f.workers[k].id);
-	CHECK_EQ(stats_of(&f).ran, 13);
-	fake_destroy(&f);
 }
 
 static struct fake *poor;
 
 static void overfill_without_memory(void *arg)
 {
-	(void)arg;
-	for (int i = 0; i < 8; i++)
+	for (int i = 0; i < (int)(intptr_t)arg; i++)
 		CHECK_OK(hive_post_local(fake_note, n(i)));
 	poor->fail_at = poor->allocations + 1;
 	poor->sticky = true;
-	CHECK_ERR(hive_post_local(fake_note, n(8)), -ENOMEM);
+	for (int i = 0; i < 3; i++)
+		CHECK_ERR(hive_post_local(fake_note, n(98)), -ENOMEM);
 	poor->fail_at = 0;
-	CHECK_OK(hive_post_local(fake_note, n(9)));
+	CHECK_OK(hive_post_local(fake_note, n(99)));
 }
 
 /* without memory for the spill the post is refused, and what lies in the queue stays there. */
 TEST(a_spill_without_memory_refuses_the_post_and_loses_nothing)
 {
-	struct fake f = { 0 };
-	struct hive_worker_options eight = { .local_capacity = 8 };
+	FOR_BOTH_ORDERS(order)
+	{
+		struct fake f = { 0 };
+		struct hive_worker_options eight = { .local_capacity = 8, .order = order };
 
-	fake_create(&f, (struct hive_options){ .io_workers = 1, .io = &eight, .preset = HIVE_PRESET_ROPHIVE });
-	poor = &f;
-	fake_start(&f);
-	fake_log_clear();
-	CHECK_OK(hive_post_to(f.hive, f.workers[0].id, overfill_without_memory, NULL));
-	fake_settle(&f);
-	CHECK_EQ(strlen(fake_log()), 2 * 9 - 1);
-	for (char c = '0'; c <= '9'; c++)
-		CHECK_EQ(strchr(fake_log(), c) != NULL, c != '8');
-	fake_destroy(&f);
+		fake_create(&f, (struct hive_options){ .io_workers = 1, .io = &eight, .preset = HIVE_PRESET_ROPHIVE });
+		poor = &f;
+		fake_start(&f);
+		fake_log_clear();
+		CHECK_OK(hive_post_to(f.hive, f.workers[0].id, overfill_without_memory, n(8 + fake_beside(order))));
+		fake_settle(&f);
+		CHECK_EQ(strlen(fake_log()), strlen("0 1 2 3 4 5 6 7 99") + 2 * (size_t)fake_beside(order));
+		for (int i = 0; i < 8 + fake_beside(order); i++)
+			CHECK(strchr(fake_log(), '0' + i));
+		CHECK(strstr(fake_log(), "99"));
+		fake_destroy(&f);
+	}
 }
 
 /* obtained work gets done. Two workers that beat in lock-step must not hand one task to and fro. */
 TEST(one_task_is_not_stolen_back_and_forth)
 {
-	struct fake f = { 0 };
+	FOR_BOTH_ORDERS(order)
+	{
+		struct fake f = { 0 };
+		struct hive_worker_options o = { .order = order };
 
-	fake_create(&f, (struct hive_options){ .io_workers = 2 });
-	fake_start(&f);
-	ran = 0;
-	CHECK_OK(hive_post(f.hive, count, NULL));
-	for (int i = 0; i < 20; i++)
-		for (int k = 0; k < 2; k++)
-			fake_step(&f, f.workers[k].id);
-	CHECK_EQ(ran, 1);
-	fake_destroy(&f);
+		fake_create(&f, (struct hive_options){ .io_workers = 2, .io = &o });
+		fake_start(&f);
+		ran = 0;
+		CHECK_OK(hive_post(f.hive, count, NULL));
+		for (int i = 0; i < 20; i++)
+			for (int k = 0; k < 2; k++)
+				fake_step(&f, f.workers[k].id);
+		CHECK_EQ(ran, 1);
+		fake_destroy(&f);
+	}
 }
 
 /* R-44, R-45, R-60, R-86: a post from outside leaves a letter and touches neither private queue nor timers; the owner
@@ -358,11 +385,11 @@ TEST(others_change_a_worker_by_letters_alone)
 	CHECK_OK(hive_post_after(f.hive, HIVE_MS(1), fake_note, n(3), NULL));
 	CHECK_OK(hive_post_to(f.hive, f.workers[0].id, fake_note, n(2)));
 	CHECK(!w->mail.first);
-	CHECK_EQ(w->timers.count, 0);
+	CHECK_EQ(timers_count(&w->timers), 0);
 	CHECK(!inbox_is_empty(&w->inbox));
 	fake_step(&f, f.workers[0].id);
 	CHECK_STR(fake_log(), "1 2");
-	CHECK_EQ(w->timers.count, 1);
+	CHECK_EQ(timers_count(&w->timers), 1);
 	CHECK(inbox_is_empty(&w->inbox));
 	fake_advance(&f, HIVE_MS(1));
 	CHECK_STR(fake_log(), "1 2 3");
@@ -413,19 +440,22 @@ static void post_crowd_locally(void *arg)
 /* one owner that pushes and pops, others that steal: each task comes out exactly once. */
 TEST(tasks_of_a_robbed_worker_run_exactly_once)
 {
-	struct hive_worker_options o = { .local_capacity = 64, .local_budget = 3 };
-	struct hive *hive = real_start((struct hive_options){ .io_workers = 4, .io = &o });
-	int crowd = CROWD / test_slowness();
+	FOR_BOTH_ORDERS(order)
+	{
+		struct hive_worker_options o = { .local_capacity = 64, .local_budget = 3, .order = order };
+		struct hive *hive = real_start((struct hive_options){ .io_workers = 4, .io = &o });
+		int crowd = CROWD / test_slowness();
 
-	memset(times, 0, sizeof times);
-	left_to_run = crowd;
-	gate_init(&all_done);
-	CHECK_OK(hive_post_to(hive, HIVE_WORKER_MAIN, post_crowd_locally, n(crowd)));
-	gate_pass(&all_done);
-	CHECK_EQ(real_end(hive, HIVE_DRAIN).ran, crowd + 1);
-	for (int i = 0; i < crowd; i++)
-		CHECK_EQ(times[i], 1);
-	gate_destroy(&all_done);
+		memset(times, 0, sizeof times);
+		left_to_run = crowd;
+		gate_init(&all_done);
+		CHECK_OK(hive_post_to(hive, HIVE_WORKER_MAIN, post_crowd_locally, n(crowd)));
+		gate_pass(&all_done);
+		CHECK_EQ(real_end(hive, HIVE_DRAIN).ran, crowd + 1);
+		for (int i = 0; i < crowd; i++)
+			CHECK_EQ(times[i], 1);
+		gate_destroy(&all_done);
+	}
 }
 
 enum { WRITERS = 4 };

@@ -96,7 +96,7 @@ TEST(a_post_to_a_sleeper_wakes_it_once_and_is_found_in_the_same_beat)
 		if (door_in_turn == POST_TO || door_in_turn == POST_AFTER)
 			CHECK_EQ(ran, 2);
 		else
-			CHECK(deque_size(&l.w[0]->local) > 0);
+			CHECK(local_size(&l.w[0]->local) > 0);
 		if (ran == 0) {
 			lone_beat(&l, 0);
 			CHECK_EQ(lone_timeout(&l, 0), 0);

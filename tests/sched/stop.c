@@ -38,9 +38,9 @@ static void plant_inside(void *arg)
 }
 
 /* One task in each queue there is: 1 to 9 can run, 98 and 99 are not due. */
-static void fill_all_queues(struct fake *f)
+static void fill_all_queues(struct fake *f, enum hive_order order)
 {
-	struct hive_worker_options one = { .private_budget = 1, .local_budget = 1, .timer_budget = 1 };
+	struct hive_worker_options one = { .private_budget = 1, .local_budget = 1, .timer_budget = 1, .order = order };
 
 	world = f;
 	fake_create(f, (struct hive_options){ .io_workers = 2, .io = &one, .compute_workers = 1 });
@@ -78,49 +78,55 @@ static bool dropped(const struct fake *f, int number)
  * number of beats before the stop, each task is run or dropped, never both, never neither.                               */
 TEST(draining_runs_what_is_queued_and_drops_what_is_not_due)
 {
-	for (int beats = 1; beats < 12; beats++) {
-		struct fake f = { 0 };
-		struct hive_report report;
+	FOR_BOTH_ORDERS(order)
+	{
+		for (int beats = 1; beats < 12; beats++) {
+			struct fake f = { 0 };
+			struct hive_report report;
 
-		fill_all_queues(&f);
-		for (int i = 0; i < beats; i++)
-			fake_step(&f, f.workers[i % 2].id);
-		CHECK_OK(hive_stop(f.hive, HIVE_DRAIN, HIVE_FOREVER));
-		report = report_of(&f);
-		for (int i = 1; i <= 9; i++)
-			CHECK(logged(i) && !dropped(&f, i));
-		CHECK(dropped(&f, 98) && dropped(&f, 99) && !logged(98) && !logged(99));
-		CHECK_EQ(report.posted, 12);
-		CHECK_EQ(report.ran, 10);
-		CHECK_EQ(report.dropped, 2);
-		CHECK_EQ(report.dropped_timers, 2);
-		CHECK(!report.deadline_missed);
-		fake_destroy(&f);
+			fill_all_queues(&f, order);
+			for (int i = 0; i < beats; i++)
+				fake_step(&f, f.workers[i % 2].id);
+			CHECK_OK(hive_stop(f.hive, HIVE_DRAIN, HIVE_FOREVER));
+			report = report_of(&f);
+			for (int i = 1; i <= 9; i++)
+				CHECK(logged(i) && !dropped(&f, i));
+			CHECK(dropped(&f, 98) && dropped(&f, 99) && !logged(98) && !logged(99));
+			CHECK_EQ(report.posted, 12);
+			CHECK_EQ(report.ran, 10);
+			CHECK_EQ(report.dropped, 2);
+			CHECK_EQ(report.dropped_timers, 2);
+			CHECK(!report.deadline_missed);
+			fake_destroy(&f);
+		}
 	}
 }
 
 /* now means now: what has not begun goes to the hook, each once. */
 TEST(stopping_now_hands_exactly_the_rest_to_the_drop_hook)
 {
-	for (int beats = 0; beats < 12; beats++) {
-		struct fake f = { 0 };
-		struct hive_report report;
-		uint64_t ran_before;
+	FOR_BOTH_ORDERS(order)
+	{
+		for (int beats = 0; beats < 12; beats++) {
+			struct fake f = { 0 };
+			struct hive_report report;
+			uint64_t ran_before;
 
-		fill_all_queues(&f);
-		for (int i = 0; i < beats; i++)
-			fake_step(&f, f.workers[i % 2].id);
-		ran_before = load_relaxed(&hive__slot(&f.hive->io, 0)->stats.ran) +
-		             load_relaxed(&hive__slot(&f.hive->io, 1)->stats.ran);
-		CHECK_OK(hive_stop(f.hive, HIVE_NOW, HIVE_FOREVER));
-		report = report_of(&f);
-		CHECK_EQ(report.ran, ran_before);
-		CHECK_EQ(report.dropped, report.posted - ran_before);
-		CHECK_EQ(report.dropped, f.drops);
-		for (int i = 1; i <= 9; i++)
-			CHECK_EQ(logged(i), beats > 0 || i > 4 ? !dropped(&f, i) : false);
-		CHECK(!logged(98) && !logged(99) && dropped(&f, 99));
-		fake_destroy(&f);
+			fill_all_queues(&f, order);
+			for (int i = 0; i < beats; i++)
+				fake_step(&f, f.workers[i % 2].id);
+			ran_before = load_relaxed(&hive__slot(&f.hive->io, 0)->stats.ran) +
+			             load_relaxed(&hive__slot(&f.hive->io, 1)->stats.ran);
+			CHECK_OK(hive_stop(f.hive, HIVE_NOW, HIVE_FOREVER));
+			report = report_of(&f);
+			CHECK_EQ(report.ran, ran_before);
+			CHECK_EQ(report.dropped, report.posted - ran_before);
+			CHECK_EQ(report.dropped, f.drops);
+			for (int i = 1; i <= 9; i++)
+				CHECK_EQ(logged(i), beats > 0 || i > 4 ? !dropped(&f, i) : false);
+			CHECK(!logged(98) && !logged(99) && dropped(&f, 99));
+			fake_destroy(&f);
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Embedded timers on the fake clock: when they fire, in which order, and what their callbacks may do. */
 #include "support/lone.h"
+#include "support/kinds.h"
 
 static struct fake *world;
 static struct lone *rig;
@@ -241,7 +242,7 @@ TEST(a_timer_may_stop_itself_in_its_callback)
 			CHECK_OK(hive_timer_start(&a.timer, 1, periodic));
 			pass(HIVE_S(1));
 			CHECK_EQ(a.fired, 1);
-			CHECK_EQ(l.w[0]->timers.count, 0);
+			CHECK_EQ(timers_count(&l.w[0]->timers), 0);
 			CHECK_EQ(load_relaxed(&l.w[0]->timer_count), 0);
 			lone_close(&l);
 		}
@@ -358,7 +359,7 @@ TEST(a_timer_may_be_freed_in_its_own_callback)
 	}
 	pass(HIVE_S(1));
 	CHECK_EQ(fired, 60);
-	CHECK_EQ(l.w[0]->timers.count, 0);
+	CHECK_EQ(timers_count(&l.w[0]->timers), 0);
 	lone_close(&l);
 }
 
@@ -388,7 +389,7 @@ TEST(a_timer_may_be_freed_in_the_callback_of_a_delayed_post_that_found_no_memory
 	l.f.fail_at = 1;
 	l.f.sticky = true;
 	lone_beat(&l, 0);
-	CHECK(l.w[0]->unplaced);
+	CHECK(!l.w[0]->unplaced == !test_has_heap()); /* the wheel needs no memory */
 	pass(HIVE_MS(2));
 	CHECK_STR(fake_log(), "");
 	l.f.fail_at = 0;

@@ -2,6 +2,7 @@
 /* Embedded timers: who may start them where, a million of them, and what becomes of those whose worker leaves. */
 #include "base/rng.h"
 #include "support/lone.h"
+#include "support/kinds.h"
 
 static void note(struct hive_timer *timer)
 {
@@ -29,7 +30,7 @@ TEST(senseless_timers_are_refused)
 	CHECK_ERR(hive_timer_start(&timer, 0, 0), -EINVAL);
 	hive_timer_init(&timer, NULL, NULL);
 	CHECK_ERR(hive_timer_start(&timer, 0, 0), -EINVAL);
-	CHECK_EQ(l.w[0]->timers.count, 0);
+	CHECK_EQ(timers_count(&l.w[0]->timers), 0);
 	lone_close(&l);
 }
 
@@ -76,8 +77,8 @@ TEST(starting_without_memory_is_refused_and_moving_needs_none)
 		CHECK_OK(hive_timer_start(&timers[i], HIVE_S(1), 0));
 	l.f.fail_at = 1;
 	l.f.sticky = true;
-	CHECK_ERR(hive_timer_start(&timers[64], HIVE_MS(1), 0), -ENOMEM);
-	CHECK_EQ(hive_timer_stop(&timers[64]), 0);
+	CHECK_ERR(hive_timer_start(&timers[64], HIVE_MS(1), 0), test_has_heap() ? -ENOMEM : 0);
+	CHECK_EQ(hive_timer_stop(&timers[64]), !test_has_heap());
 	CHECK_EQ(load_relaxed(&l.w[0]->timer_count), 64);
 	CHECK_OK(hive_timer_start(&timers[7], HIVE_MS(1), HIVE_MS(1)));
 	fake_log_clear();
@@ -258,7 +259,7 @@ TEST(random_starts_moves_and_stops_agree_with_a_table)
 				wrong += plain[j].armed && plain[j].due_ns <= l.f.now_ns;
 		}
 		CHECK_EQ(wrong, 0);
-		CHECK(heap_valid(&l.w[0]->timers));
+		CHECK(timers_valid(&l.w[0]->timers));
 	}
 	lone_close(&l);
 }
@@ -283,12 +284,12 @@ TEST(a_sweep_of_cancelled_posts_spares_everything_else)
 	for (int i = 0; i < POSTS; i++)
 		CHECK_OK(hive_post_after(l.f.hive, HIVE_MS(20), fake_note, number(i == 99 ? 2 : 4), &posts[i]));
 	lone_beat(&l, 0);
-	CHECK_EQ(l.w[0]->timers.count, POSTS + 2);
+	CHECK_EQ(timers_count(&l.w[0]->timers), POSTS + 2);
 	for (int i = 0; i < POSTS; i++)
 		if (i != 99)
 			CHECK_OK(hive_post_cancel(l.f.hive, posts[i]));
 	lone_beat(&l, 0);
-	CHECK_EQ(l.w[0]->timers.count, 3);
+	CHECK_EQ(timers_count(&l.w[0]->timers), 3);
 	CHECK_EQ(load_relaxed(&l.w[0]->timer_count), 3);
 	fake_log_clear();
 	l.f.now_ns += HIVE_MS(30);

@@ -364,10 +364,12 @@ static void begin(struct program *p, uint64_t seed)
 	how.spurious_percent = draw(p, 3) ? 0 : 1 + draw(p, 60);
 	EXPECT(hive_sim_create(&how, &p->sim) == 0);
 	options.host = hive_sim_host(p->sim);
-	options.preset = draw(p, 2) ? HIVE_PRESET_ROPHIVE : HIVE_PRESET_DEFAULT;
+	options.preset = (enum hive_preset)draw(p, 3);
 	options.io_workers = 1 + (int32_t)draw(p, 4);
 	options.compute_workers = 1 + (int32_t)draw(p, 2);
 	io.local_capacity = 4 << draw(p, 3);
+	io.order = (enum hive_order)draw(p, 3);
+	io.victim = (enum hive_victim)draw(p, 4);
 	EXPECT(hive_create(&options, &p->hive) == 0);
 	p->worker_count = (int)hive_workers(p->hive, p->workers, WORKERS) - options.compute_workers;
 	for (uint32_t i = draw(p, 5); i > 0; i--)

@@ -127,11 +127,12 @@ inline receive(w, close) {
 	fi
 }
 
-inline drop_queues(w) {
+/* The main worker's inbox is open until it leaves */
+inline drop_queues(w, leaves) {
 #ifdef BUG_INBOX_STAYS_OPEN
 	receive(w, false);
 #else
-	receive(w, true);
+	receive(w, leaves || w != 0);
 #endif
 	if
 	:: mail -> drop(mail)
@@ -191,7 +192,7 @@ inline should_leave(w) {
 		if
 		:: quiet ->
 			if
-			:: state >= LEAVING -> drop_queues(w); drop_pool(0)
+			:: state >= LEAVING -> drop_queues(w, false); drop_pool(0)
 			:: else
 			fi;
 #ifdef BUG_MAIN_DOES_NOT_WAIT
@@ -297,7 +298,7 @@ work:	busy = false;
 	end_search(w);
 	if
 	:: w != 0 && state < LEAVING -> hand_over(w)
-	:: w == 0 || state >= LEAVING -> drop_queues(w)
+	:: w == 0 || state >= LEAVING -> drop_queues(w, true)
 	fi;
 	if
 	:: w == 0 -> /* hive__finish() */

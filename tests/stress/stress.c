@@ -233,6 +233,25 @@ TEST(post_everything_from_everywhere)
 	finish(&l, threads, HIVE_DRAIN);
 }
 
+/* F-29 … F-58: the same with rings that are robbed by halves, and by workers of both orders and all victims. */
+TEST(post_everything_to_workers_with_rings)
+{
+	struct hive_worker_options small = { .local_capacity = 16, .order = HIVE_ORDER_OLDEST };
+	pthread_t threads[POSTERS];
+	struct ledger l;
+
+	begin(&l,
+	      (struct hive_options){ .io_workers = 2, .compute_workers = 1, .io = &small, .preset = HIVE_PRESET_FAIO });
+	for (int i = 1; i <= 3; i++) {
+		small.order = i == 2 ? HIVE_ORDER_NEWEST : HIVE_ORDER_OLDEST;
+		small.victim = (enum hive_victim)i;
+		CHECK_OK(hive_attach(l.hive, &small, NULL));
+	}
+	start_posters(&l, threads);
+	pass_time(test_stress_ns() / 2);
+	finish(&l, threads, HIVE_DRAIN);
+}
+
 /* The same on far more workers than CPUs. */
 TEST(post_everything_to_many_workers)
 {
@@ -259,7 +278,9 @@ TEST(attach_and_detach_under_load)
 	start_posters(&l, threads);
 	end = hive_deadline(NULL, test_stress_ns());
 	while (hive_now(NULL) < end) {
-		struct hive_worker_options io = { .local_capacity = 64, .core = cycles % 2 ? poll_core : NULL };
+		struct hive_worker_options io = { .local_capacity = 64,
+			                          .core = cycles % 2 ? poll_core : NULL,
+			                          .order = cycles % 3 ? HIVE_ORDER_OLDEST : HIVE_ORDER_NEWEST };
 		struct hive_worker_options compute = { .kind = HIVE_WORKER_COMPUTE };
 		uint32_t a, b, c;
 

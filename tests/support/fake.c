@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/kind.h"
 #include "test.h"
 
 struct fake_core {
@@ -202,6 +203,11 @@ static void hook_drop(void *arg, const struct hive_task *task)
 
 void fake_create(struct fake *f, struct hive_options options)
 {
+	struct hive_worker_options io = options.io ? *options.io : (struct hive_worker_options){ 0 };
+
+	if (!io.timers)
+		io.timers = test_timers;
+	options.io = &io;
 	f->host = (struct hive_host){ .arg = f,
 		                      .now = host_now,
 		                      .random = host_random,

@@ -7,6 +7,14 @@
 
 #include <rophive/hive.h>
 
+/* What holds for local queues of either order. The ring holds as many as its capacity says and, beside it, the newest. */
+#define FOR_BOTH_ORDERS(order) for (enum hive_order order = HIVE_ORDER_NEWEST; order <= HIVE_ORDER_OLDEST; order++)
+
+static inline int fake_beside(enum hive_order order)
+{
+	return order == HIVE_ORDER_OLDEST;
+}
+
 enum { FAKE_WORKERS = 64, FAKE_RANDOMS = 256, FAKE_TURNS = 256 };
 
 struct fake_worker {

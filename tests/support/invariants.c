@@ -4,11 +4,26 @@
 /* ---- always ---- */
 
 #if defined(HIVE_LOCKED_QUEUES)
+static const char *check_ring(struct runq *q)
+{
+	return q->tail - q->head > q->capacity ? "local queue: more tasks than it can hold" : NULL;
+}
+
 static const char *check_deque(struct deque *d)
 {
 	return d->bottom - d->top > d->capacity ? "local queue: more tasks than it can hold" : NULL;
 }
 #else
+static const char *check_ring(struct runq *q)
+{
+	uint64_t head = load_relaxed(&q->head);
+	uint32_t steal = runq_steal_of(head), all = load_relaxed(&q->tail) - steal;
+
+	if (runq_local_of(head) - steal > all)
+		return "local queue: its heads are not in order, or not behind its tail";
+	return all > q->capacity ? "local queue: more tasks than it can hold" : NULL;
+}
+
 static const char *check_deque(struct deque *d)
 {
 	int64_t size = (int64_t)(load_relaxed(&d->bottom) - load_relaxed(&d->top));
@@ -64,7 +79,7 @@ static const char *check_set(struct workers *set)
 		if (w->index != i)
 			wrong = "registry: a worker in a foreign slot";
 		else if (w->kind == HIVE_WORKER_IO)
-			wrong = check_deque(&w->local);
+			wrong = w->local.oldest ? check_ring(&w->local.ring) : check_deque(&w->local.deque);
 	}
 	if (!wrong && load_relaxed(&set->count) + 1 < live)
 		wrong = "registry: fewer workers counted than live";
@@ -86,7 +101,7 @@ const char *invariants_always(struct hive *hive)
 
 static const char *check_worker_quiet(struct worker *w)
 {
-	if (w->mail.first || w->outbox_count > 0 || deque_size(&w->local) > 0)
+	if (w->mail.first || w->yielded.first || w->outbox_count > 0 || local_size(&w->local) > 0)
 		return "a worker sleeps on tasks of its own";
 	if (!inbox_is_empty(&w->inbox))
 		return "a worker sleeps on a full inbox";
@@ -94,9 +109,9 @@ static const char *check_worker_quiet(struct worker *w)
 		return "private tasks are counted and not there";
 	if (load_relaxed(&w->woken) != w->claims)
 		return "a claim without its wake, or a wake without a claim";
-	if (w->searching || w->found)
+	if (w->searching || load_relaxed(&w->seeks) || w->found)
 		return "a worker sleeps as a searcher";
-	if (!heap_valid(&w->timers))
+	if (!timers_valid(&w->timers))
 		return "timers are out of order";
 	return NULL;
 }

@@ -3,6 +3,7 @@
 /* Workers of the fake world that make the beat of a real thread, the one that waits inside the core. The test calls
  * each beat; what the fake core's in_turn does happens while the worker sleeps there.                               */
 #include "support/fake.h"
+#include "support/kind.h"
 #include "test.h"
 
 enum { LONE_WORKERS = 8 };
@@ -27,6 +28,8 @@ static inline void lone_open_preset(struct lone *l, int count, struct hive_worke
 {
 	fake_create(&l->f, (struct hive_options){ .preset = preset });
 	l->count = count;
+	if (!options.timers)
+		options.timers = test_timers;
 	for (int i = 0; i < count; i++) {
 		options.core = &fake_core;
 		options.core_arg = &l->scripts[i];

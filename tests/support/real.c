@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "support/kind.h"
 #include "test.h"
 
 /* Shorter than the watchdog of the harness, so that it is the test that says what it waited for. */
@@ -77,8 +78,12 @@ int64_t real_patience(void)
 
 struct hive *real_create(struct hive_options options)
 {
+	struct hive_worker_options io = options.io ? *options.io : (struct hive_worker_options){ 0 };
 	struct hive *hive;
 
+	if (!io.timers)
+		io.timers = test_timers;
+	options.io = &io;
 	CHECK_OK(hive_create(&options, &hive));
 	return hive;
 }

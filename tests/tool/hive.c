@@ -182,7 +182,13 @@ TEST(bench_runs_each_scenario_that_it_lists)
 		     { "eventfd_floor", "p50_ns p99_ns" },
 		     { "timer", "ops_per_s p50_ns p99_ns min_ns cpu_s" },
 		     { "timer_cancel", "ops_per_s" },
-		     { "idle", "cpu_s cpu_percent context_switches" } };
+		     { "switch", "ops_per_s switch_ns enter_switch_ns stack_get_put_ns" },
+		     { "idle", "cpu_s cpu_percent context_switches" },
+		     { "yield", "ops_per_s" },
+		     { "chan", "ops_per_s" },
+		     { "skynet_fiber", "ops_per_s seconds" },
+		     { "spawn_join", "ops_per_s ns_each" },
+		     { "fibers_asleep", "ops_per_s create_s bytes_each wake_all_s" } };
 	char *lines[64], names[64][32];
 	int count;
 
@@ -190,7 +196,7 @@ TEST(bench_runs_each_scenario_that_it_lists)
 		return;
 	CHECK_EQ(run_tool("bench --list", false), 0);
 	count = split(lines, 64);
-	CHECK(count >= 13);
+	CHECK(count >= 19);
 	for (int i = 0; i < count; i++)
 		CHECK_EQ(sscanf(lines[i], "%31s", names[i]), 1);
 	for (int i = 0; i < count; i++) {
@@ -204,6 +210,26 @@ TEST(bench_runs_each_scenario_that_it_lists)
 			if (strcmp(names[i], more[j].name) == 0)
 				check_numbers(line, more[j].keys);
 	}
+}
+
+/* Fibers on two workers; several who send and receive. */
+TEST(bench_of_fibers_keeps_its_books_on_two_workers)
+{
+	const char *line;
+
+	if (!find_tool())
+		return;
+	line = sample("chan", "--n 5000 --threads 2 --producers 3 --consumers 2");
+	CHECK_EQ(json_number(line, "consumers", 0), 2);
+	CHECK(json_number(line, "ops_per_s", 0) > 0);
+	line = sample("chan", "--n 100 --producers 3");
+	CHECK_EQ(json_number(line, "consumers", 0), 3); /* as many as send */
+	CHECK(json_number(sample("yield", "--n 5000 --threads 2"), "ops_per_s", 0) > 0);
+	CHECK(json_number(sample("spawn_join", "--n 500 --threads 2"), "ns_each", 0) > 0);
+	CHECK(json_number(sample("skynet_fiber", "--n 1000 --threads 2"), "seconds", 0) > 0);
+	line = sample("fibers_asleep", "--n 500 --threads 2");
+	CHECK(json_number(line, "create_s", 0) > 0 && json_number(line, "wake_all_s", -1) >= 0);
+	CHECK(json_number(line, "bytes_each", 0) > 0);
 }
 
 /* the bench's own clock too sees no timer early. */
@@ -272,6 +298,11 @@ TEST(bench_prints_csv_and_takes_core_and_preset)
 		CHECK_EQ(commas(lines[i]), commas(lines[0]));
 	CHECK_EQ(run_tool("bench --scenario post --n 500 --core kqueue", false), 2);
 	CHECK_EQ(run_tool("bench --scenario post --n 500 --preset other", false), 2);
+	CHECK_EQ(run_tool("bench --scenario timer --n 50 --timers wheel", true), 0);
+	CHECK_EQ(run_tool("bench --scenario timer --n 50 --timers list", false), 2);
+	CHECK_EQ(run_tool("bench --scenario spawn_local --n 500 --order oldest", true), 0);
+	CHECK_EQ(run_tool("bench --scenario steal --n 500 --order newest --preset faio", true), 0);
+	CHECK_EQ(run_tool("bench --scenario post --n 500 --order middle", false), 2);
 }
 
 /* exit codes: 10 for a scenario that does not exist, 2 for a wrong command line. */

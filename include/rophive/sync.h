@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+#include <rophive/time.h>
+
+/* Mutex, condition, semaphore, channel. The same object serves fibers (they park), compute tasks and foreign threads (they
+ * block), at the same time. On an IO worker outside a fiber a call that would have to wait is refused: -EDEADLK; with
+ * HIVE_NOWAIT every call is allowed everywhere and never waits.
+ *
+ * All waits: 0, -ETIMEDOUT, -ECANCELED (fibers: cancelled, or the hive stops now), -ENOMEM (fibers: no memory for the timer of the
+ * deadline). A call that did not get what it waited for has done nothing. -EINVAL: NULL, or an object never initialised.
+ *
+ * A wait that is due and a deadline that passes at the same time: one of them wins, and the answer says which. Who had to wait
+ * is served in the order of arrival. There is nothing to destroy but channels; the memory of the others may go when nobody is inside
+ * a call with them, and for the last one out that is when its call has returned.
+ *
+ * A wait group is a semaphore that begins with 0: each of n releases 1 when it is done, one acquires n.                      */
+
+#if defined(HIVE_ATOMIC) /* the model checker has its own */
+#elif defined(__cplusplus)
+#define HIVE_ATOMIC(T) T /* the same size; only the library touches it */
+#else
+#define HIVE_ATOMIC(T) _Atomic(T)
+#endif
+
+HIVE_BEGIN
+/* All fields private. Zeroed memory is not an initialised object. */
+struct hive_mutex {
+	HIVE_ATOMIC(uint64_t) state;
+	uint32_t magic, spare;
+	void *waiters[2];
+};
+struct hive_cond {
+	HIVE_ATOMIC(uint64_t) state;
+	uint32_t magic, spare;
+	void *waiters[2];
+};
+struct hive_semaphore {
+	HIVE_ATOMIC(uint64_t) state;
+	uint32_t magic, spare;
+	void *waiters[2];
+};
+
+/* Any thread. */
+void hive_mutex_init(struct hive_mutex *mutex);
+void hive_cond_init(struct hive_cond *cond);
+void hive_semaphore_init(struct hive_semaphore *semaphore, uint32_t count);
+
+/* May wait. -EDEADLK also: held by the caller already. The holder is a fiber or a thread; a fiber holds it wherever it goes on.
+ * An unlocked mutex goes to whoever asks first, so that a lock that is needed often is not handed from sleeper to sleeper; but
+ * who waits in front was passed over at most 4 times when it gets it from the next unlock.                              */
+HIVE_CHECKED int hive_mutex_lock(struct hive_mutex *mutex, int64_t deadline_ns);
+/* Any thread. -EPERM: not held by the caller. */
+int hive_mutex_unlock(struct hive_mutex *mutex);
+
+/* May wait. Unlocks, waits for a signal, locks again: the mutex is held on every return, whatever the result. A signal that
+ * comes after the unlock is not missed. -EPERM: the mutex is not held by the caller. Use it in a loop over the condition. With
+ * HIVE_NOWAIT it is -ETIMEDOUT at once, and the mutex was never unlocked.                                                  */
+HIVE_CHECKED int hive_cond_wait(struct hive_cond *cond, struct hive_mutex *mutex, int64_t deadline_ns);
+/* Any thread. One of those who wait now, the first; nothing if there is none. The mutex may be held, or not. */
+void hive_cond_signal(struct hive_cond *cond);
+/* Any thread. All who wait now. */
+void hive_cond_broadcast(struct hive_cond *cond);
+
+/* May wait. All n or none, in order of arrival: a large request is not overtaken by small ones. 0 is there at once. */
+HIVE_CHECKED int hive_semaphore_acquire(struct hive_semaphore *semaphore, uint32_t n, int64_t deadline_ns);
+/* Any thread. -EOVERFLOW: the count would pass UINT32_MAX; nothing was released. */
+int hive_semaphore_release(struct hive_semaphore *semaphore, uint32_t n);
+
+/* Channel: bounded, by value, first in first out; any number of senders and receivers. Capacity 0 is a hand-over: a send waits
+ * until somebody takes the item. */
+struct hive_channel;
+/* Any thread. -EINVAL: items of no bytes, or more bytes than an address space has. -ENOMEM. */
+HIVE_CHECKED int hive_channel_create(size_t item_bytes, size_t capacity, struct hive_channel **ret_channel);
+/* Any thread. -EBUSY while somebody waits in it. NULL is allowed. Nobody else may be in a call with it, or begin one. */
+int hive_channel_destroy(struct hive_channel *channel);
+/* May wait. -EPIPE: closed. bytes must be item_bytes (-EMSGSIZE): a wrong pointer does not pass silently. */
+HIVE_CHECKED int hive_channel_send(struct hive_channel *channel, const void *item, size_t bytes, int64_t deadline_ns);
+/* May wait. -EPIPE: closed and empty. -EMSGSIZE as above. */
+HIVE_CHECKED int hive_channel_recv(struct hive_channel *channel, void *ret_item, size_t bytes, int64_t deadline_ns);
+/* Any thread. Items inside are still received; who waits to send gets -EPIPE, its item was not sent. Twice: -EALREADY. */
+int hive_channel_close(struct hive_channel *channel);
+HIVE_END

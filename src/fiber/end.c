@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/* The end of a fiber, and those who wait for it: join, detach, wait_all, wait_any, block_on. */
+#include <rophive/hive.h>
+
+#include "base/memory.h"
+#include "fiber/fiber.h"
+#include "fiber/wakes.h"
+
+enum { FEW_FIBERS = 16 }; /* so many nodes of wait_any() lie on the stack */
+
+/* The handle is gone, and with the last of the two the stack. False: it was gone before. */
+bool hive__fiber_release(struct hive_fiber *f)
+{
+	uint64_t fate = fate_set(&f->fate, FATE_RELEASED);
+
+	if (fate & FATE_RELEASED)
+		return false;
+	if (fate & FATE_DONE)
+		hive__fiber_free(f);
+	return true;
+}
+
+/* Tells all who wait. The last that is done to the object, if `bits` say so. */
+static void publish(struct hive_fiber *f, uint64_t bits)
+{
+	uint64_t fate = latch_take(&f->fate);
+	struct wait_node *node;
+	struct wakes wakes;
+
+	wakes_init(&wakes);
+	while ((node = node_take(&f->waits)) != NULL)
+		wakes_claim(&wakes, node);
+	latch_give(&f->fate, fate | bits);
+	if ((bits & FATE_DONE) && (fate & FATE_RELEASED))
+		hive__fiber_free(f);
+	wakes_deliver(&wakes);
+}
+
+/* All beneath it have ended as well, so it goes; and that may complete its parent, and so on. */
+static void complete(struct hive_fiber *f, uint64_t bits)
+{
+	bool goes_on;
+
+	do {
+		struct hive_fiber *parent = f->parent;
+		struct tracker *tracker = f->tracker;
+		int result = f->result;
+
+		publish(f, bits);
+		if (tracker) {
+			tracker->result = result;
+			once_finish(&tracker->once);
+		}
+		f = parent;
+		bits = FATE_DONE;
+		goes_on = f && tree_is_last(&f->pending);
+	} while (goes_on);
+}
+
+/* On the loop that it has left, or, when it never began, anywhere. */
+void hive__fiber_ended(struct hive_fiber *f)
+{
+	if (!load_relaxed(&f->root)) {
+		publish(f, FATE_ENDED | FATE_DONE);
+	} else if (tree_is_leaf(&f->pending)) {
+		complete(f, FATE_ENDED | FATE_DONE);
+	} else {
+		publish(f, FATE_ENDED);
+		if (tree_is_last(&f->pending))
+			complete(f, FATE_DONE);
+	}
+}
+
+/* Into its list, with these bits in its fate. What that was before; ENDED, or one of the bits: it is not in the list. */
+static uint64_t enlist(struct hive_fiber *f, struct wait_node *node, struct wait wait, uint64_t bits)
+{
+	uint64_t fate = latch_take(&f->fate);
+	bool enters = !(fate & (FATE_ENDED | bits));
+
+	node->link = NULL;
+	if (enters)
+		node_add(&f->waits, node, wait);
+	latch_give(&f->fate, enters ? fate | bits : fate);
+	return fate;
+}
+
+/* False: its end has done so. */
+static bool strike_off(struct hive_fiber *f, struct wait_node *node, uint64_t bits)
+{
+	uint64_t fate = latch_take(&f->fate);
+	bool was_there = node->link != NULL;
+
+	node_remove(&f->waits, node);
+	latch_give(&f->fate, fate & ~bits);
+	return was_there;
+}
+
+/* `bits` FATE_JOINING: for who joins; it stays unless the wait fails. -EALREADY: somebody else does. */
+static int wait_for_end(struct hive_fiber *f, int64_t deadline_ns, uint64_t bits)
+{
+	struct wait_node node;
+	struct wait wait;
+	uint64_t fate;
+	int r;
+
+	if (fate_has_ended(&f->fate))
+		return 0;
+	if (deadline_ns == HIVE_NOWAIT)
+		return load_relaxed(&f->fate) & bits ? -EALREADY : -ETIMEDOUT;
+	r = hive__wait_begin(&wait, "join");
+	if (r < 0)
+		return r;
+	fate = enlist(f, &node, wait, bits);
+	if (fate & (FATE_ENDED | bits)) {
+		hive__wait_give_up(wait);
+		return fate & bits ? -EALREADY : 0;
+	}
+	r = hive__wait_end(wait, deadline_ns);
+	if (r < 0)
+		strike_off(f, &node, bits);
+	return r < 0 && fate_has_ended(&f->fate) ? 0 : r;
+}
+
+static int find_other(struct hive_fiber *handle, struct hive_fiber **ret_fiber)
+{
+	int r = fiber_find(handle, ret_fiber);
+
+	if (r < 0)
+		return r;
+	if (*ret_fiber == hive__fiber_here())
+		return -EDEADLK;
+	return load_relaxed(&(*ret_fiber)->fate) & FATE_RELEASED ? -ESRCH : 0;
+}
+
+int hive_fiber_join(struct hive_fiber *fiber, int64_t deadline_ns, int *ret_result)
+{
+	struct hive_fiber *f;
+	int r = find_other(fiber, &f), result;
+
+	if (r < 0)
+		return r;
+	r = wait_for_end(f, deadline_ns, FATE_JOINING);
+	if (r < 0)
+		return r;
+	result = f->result;
+	if (!hive__fiber_release(f))
+		return -ESRCH;
+	if (ret_result)
+		*ret_result = result;
+	return 0;
+}
+
+int hive_fiber_detach(struct hive_fiber *fiber)
+{
+	struct hive_fiber *f;
+	int r = fiber_find(fiber, &f);
+
+	if (r < 0)
+		return r;
+	if (load_relaxed(&f->fate) & FATE_RELEASED)
+		return -ESRCH;
+	if (load_relaxed(&f->fate) & FATE_JOINING)
+		return -EALREADY;
+	return hive__fiber_release(f) ? 0 : -ESRCH;
+}
+
+int hive_wait_all(struct hive_fiber *const *fibers, size_t count, int64_t deadline_ns)
+{
+	struct hive_fiber *f;
+	int r = !fibers && count > 0 ? -EINVAL : 0;
+
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = find_other(fibers[i], &f);
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		r = fiber_find(fibers[i], &f);
+		if (r == 0)
+			r = wait_for_end(f, deadline_ns, 0);
+	}
+	return r;
+}
+
+static bool find_ended(struct hive_fiber *const *fibers, size_t count, size_t *ret_index)
+{
+	struct hive_fiber *f;
+
+	for (size_t i = 0; i < count; i++)
+		if (fiber_find(fibers[i], &f) == 0 && fate_has_ended(&f->fate)) {
+			*ret_index = i;
+			return true;
+		}
+	return false;
+}
+
+/* One wait, in the list of each of them. Who has ended is told by the lists: a handle may be gone by the time we look, joined by
+ * somebody else.                                                                                                          */
+static int wait_for_one(struct hive_fiber *const *fibers, size_t count, int64_t deadline_ns, struct wait_node *nodes,
+                        size_t *ret_index)
+{
+	struct hive_fiber *f = NULL;
+	size_t enlisted = 0;
+	struct wait wait;
+	int r = hive__wait_begin(&wait, "wait_any");
+
+	if (r < 0)
+		return r;
+	while (enlisted < count && (r = fiber_find(fibers[enlisted], &f)) == 0 &&
+	       !(enlist(f, &nodes[enlisted], wait, 0) & FATE_ENDED))
+		enlisted++;
+	if (enlisted == count)
+		r = hive__wait_end(wait, deadline_ns);
+	else
+		hive__wait_give_up(wait);
+	if (enlisted < count && r == 0)
+		*ret_index = enlisted;
+	for (size_t i = enlisted; i-- > 0;)
+		if (fiber_find(fibers[i], &f) < 0 || !strike_off(f, &nodes[i], 0)) {
+			*ret_index = i;
+			r = 0;
+		}
+	return r;
+}
+
+int hive_wait_any(struct hive_fiber *const *fibers, size_t count, int64_t deadline_ns, size_t *ret_index)
+{
+	struct wait_node few[FEW_FIBERS], *nodes = few;
+	struct memory memory = { hive__memory_system, NULL };
+	struct hive_fiber *f;
+	int r = !fibers || count == 0 || !ret_index ? -EINVAL : 0;
+
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = find_other(fibers[i], &f);
+	if (r < 0 || find_ended(fibers, count, ret_index))
+		return r;
+	if (deadline_ns == HIVE_NOWAIT)
+		return -ETIMEDOUT;
+	if (count > FEW_FIBERS)
+		nodes = count > SIZE_MAX / sizeof *nodes
+		                ? NULL
+		                : (struct wait_node *)hive__memory_new(&memory, count * sizeof *nodes);
+	if (!nodes)
+		return -ENOMEM;
+	r = wait_for_one(fibers, count, deadline_ns, nodes, ret_index);
+	if (nodes != few)
+		hive__memory_free(&memory, nodes);
+	return r;
+}
+
+/* The word first, the root then: who waits under a new life of this memory has another root by then. */
+static void visit_cancel_tree(void *root, struct stack stack)
+{
+	struct hive_fiber *f = fiber_of_stack(stack);
+	uint64_t word = load_seq(&f->waiter.cell.word); /* CELL-4 (pairs with CELL-2) */
+
+	if (load_relaxed(&f->root) == root &&
+	    cell_claim_word(&f->waiter.cell, word, word >> CELL_TURN_SHIFT, CELL_CANCELLED) == CELL_OURS_PARKED)
+		hive__fiber_resume(f);
+}
+
+int hive_block_on(struct hive *hive, hive_fiber_fn *fn, void *arg, int64_t deadline_ns, int *ret_result)
+{
+	struct tracker tracker;
+	struct hive_fiber *handle, *root;
+	int r = hive && hive__on_worker() ? -EDEADLK : 0;
+
+	once_init(&tracker.once);
+	tracker.result = 0;
+	if (r == 0)
+		r = hive__fiber_start(hive, fn, arg, NULL, &tracker, &handle);
+	if (r < 0)
+		return r;
+	r = once_wait(&tracker.once, false, "block_on", deadline_ns);
+	root = (struct hive_fiber *)HANDLE_ADDRESS((uintptr_t)handle);
+	if (r < 0) {
+		store_seq(&root->tree_cancelled, 1u); /* FIBER-4 (pairs with FIBER-3) */
+		hive__stacks_visit(root->all->stacks, visit_cancel_tree, root);
+		while (once_wait(&tracker.once, false, "block_on", HIVE_FOREVER) < 0)
+			;
+	}
+	if (ret_result)
+		*ret_result = tracker.result;
+	hive__fiber_release(root);
+	return r;
+}

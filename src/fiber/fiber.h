@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+/* A fiber, and what the files of this folder offer each other.
+ *
+ * The object lies at the top of its stack, in memory that stays until the hive goes (stack.h): a stale pointer finds an old fiber
+ * or a new one, never a hole. Handles carry a generation, so both are told from the one that was meant.
+ *
+ * Who may touch a field:
+ *   I  constant from spawn on        O  whoever runs it: the fiber, or the loop that has just left it
+ *   S  owner stores, anyone loads    A  any thread, atomic        L  under the lock named                           */
+#include <string.h>
+
+#include <rophive/fiber.h>
+
+#include "base/lock.h"
+#include "fiber/cell.h"
+#include "fiber/fate.h"
+#include "fiber/once.h"
+#include "fiber/stack.h"
+#include "fiber/switch.h"
+#include "fiber/wait.h"
+#include "sched/guest.h"
+#include "sched/state.h"
+
+struct waiter { /* who can wait */
+	struct cell cell;
+	bool is_thread;           /* I */
+	uint32_t mutexes;         /* O  that it holds */
+	ATOMIC(const char *) why; /* S  what it waits for */
+};
+
+struct locals; /* values by key, shared with children: local.c */
+
+struct tracker { /* block_on: the caller waits for a root and all beneath it */
+	struct once once;
+	int result; /* I once done */
+};
+
+/* Why it switches to the loop. NEXT: it is queued already, the next one shall run. */
+enum fiber_request { REQUEST_PARK, REQUEST_MOVE, REQUEST_NEXT, REQUEST_END };
+
+struct hive_fiber {
+	struct guest guest; /* first */
+	struct waiter waiter;
+	ATOMIC(uint64_t) fate;         /* A  latch, and what has become of it: fate.h */
+	ATOMIC(uint32_t) generation;   /* S  of the spawner */
+	ATOMIC(uint32_t) cancelled;    /* A */
+	ATOMIC(uint32_t) began;        /* S  for dumps: 0 not yet, 1 runs or waits, 2 it has ended */
+	struct context context;        /* O */
+	struct context *loop;          /* O  who ran it */
+	struct fibers *all;            /* I */
+	struct hive *hive;             /* I */
+	const ATOMIC(uint32_t) *state; /* I  of the hive */
+	ATOMIC(hive_fiber_fn *) fn;    /* S  of the spawner */
+	void *arg;                     /* I */
+	int result;                    /* O; anyone once ENDED was seen */
+	uint32_t pinned;               /* I  worker, or HIVE_WORKER_NONE */
+	enum fiber_request request;    /* O */
+	struct stack stack;            /* I */
+	struct locals *locals;         /* O */
+
+	struct wait_list waits; /* L the latch of fate  who waits for its end */
+
+	/* Under hive_block_on(): a tree of which each part stays until all beneath it have ended. */
+	ATOMIC(struct hive_fiber *) root; /* S  NULL: nobody keeps track */
+	struct hive_fiber *parent;        /* I */
+	ATOMIC(uint32_t) pending;         /* A  itself and its children that are not complete */
+	ATOMIC(uint32_t) tree_cancelled;  /* A  of a root */
+	struct tracker *tracker;          /* I  of a root */
+
+	uint64_t alarm_turn;         /* O */
+	ATOMIC(uint32_t) alarm_rung; /* A */
+	union {                      /* S  of the spawner; dumps read it whoever that is by now */
+		char name[32];
+		ATOMIC(uint64_t) name_words[4];
+	};
+};
+
+_Static_assert(sizeof(struct hive_fiber) <= STACK_TOP, "a fiber lies in the top of its stack");
+
+struct fibers {                        /* of one hive */
+	struct hive *hive;             /* I */
+	const ATOMIC(uint32_t) *state; /* I  of the hive */
+	struct stacks *stacks;         /* I */
+};
+
+/* fiber.c */
+struct fibers *hive__fibers(struct hive *hive); /* NULL: no memory */
+struct hive_fiber *hive__fiber_here(void);      /* who runs on this thread, or NULL */
+int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const struct hive_fiber_options *options,
+                      struct tracker *tracker, struct hive_fiber **ret_fiber);
+void hive__fiber_resume(struct hive_fiber *f); /* it was PARKED, and the caller claimed it */
+void hive__fiber_free(struct hive_fiber *f);
+void hive__fiber_cancel_wait(struct hive_fiber *f);
+
+/* end.c */
+void hive__fiber_ended(struct hive_fiber *f);
+bool hive__fiber_release(struct hive_fiber *f);
+
+/* local.c */
+struct locals *hive__locals_share(struct locals *locals);
+void hive__locals_drop(const struct memory *memory, struct locals *locals);
+
+/* dump.c */
+void hive__fibers_dump(void *fibers, void *to, void (*say)(void *to, const char *words));
+
+/* wait.c */
+void hive__waiter_ended(struct hive_fiber *f);
+
+static inline struct hive_fiber *fiber_of_stack(struct stack stack)
+{
+	return (struct hive_fiber *)(void *)((char *)stack.low + stack.bytes - STACK_TOP);
+}
+
+static inline bool hive__fiber_is_cancelled(struct hive_fiber *f)
+{
+	struct hive_fiber *root = load_relaxed(&f->root);
+
+	return load_relaxed(&f->cancelled) || (root && load_relaxed(&root->tree_cancelled)) ||
+	       load_relaxed(f->state) >= HIVE_LEAVING;
+}
+
+/* To the loop, and back. Inline, as each function between a switch and the fiber's own code is a return that is guessed wrong. */
+static inline void fiber_leave(struct hive_fiber *f, enum fiber_request request)
+{
+	f->request = request;
+	context_switch(&f->context, f->loop);
+}
+
+#define fiber_of_guest(g) ((struct hive_fiber *)(void *)(g))
+#define fiber_of_waiter(w) ((struct hive_fiber *)(void *)((char *)(w)-offsetof(struct hive_fiber, waiter)))
+
+static inline void fiber_name_write(struct hive_fiber *f, const char *name)
+{
+	uint64_t words[4] = { 0 };
+
+	if (name)
+		strncat((char *)words, name, sizeof words - 1);
+	for (int i = 0; i < 4; i++)
+		store_relaxed(&f->name_words[i], words[i]);
+}
+
+/* Maybe half of an old one and half of a new one, but a name of at most 31 bytes. */
+static inline void fiber_name_read(struct hive_fiber *f, char ret_name[32])
+{
+	for (int i = 0; i < 4; i++) {
+		uint64_t word = load_relaxed(&f->name_words[i]);
+
+		memcpy(ret_name + i * 8, &word, sizeof word);
+	}
+}
+
+/* Handles: the generation stands in bits that no address of a process uses. */
+#if UINTPTR_MAX > UINT32_MAX
+enum { HANDLE_SHIFT = 48, HANDLE_BITS = 16 };
+#define HANDLE_GENERATION(h) ((uint32_t)((h) >> HANDLE_SHIFT))
+#define HANDLE_ADDRESS(h) ((h) & (((uintptr_t)1 << HANDLE_SHIFT) - 1))
+#define HANDLE_MAKE(address, g) ((address) | (uintptr_t)((g) & ((1u << HANDLE_BITS) - 1)) << HANDLE_SHIFT)
+#else
+enum { HANDLE_BITS = 6 };
+#define HANDLE_GENERATION(h) ((uint32_t)(h)&63u)
+#define HANDLE_ADDRESS(h) ((h) & ~(uintptr_t)63)
+#define HANDLE_MAKE(address, g) ((address) | ((g)&63u))
+#endif
+
+static inline struct hive_fiber *fiber_handle(struct hive_fiber *f)
+{
+	return (struct hive_fiber *)HANDLE_MAKE((uintptr_t)f, load_relaxed(&f->generation));
+}
+
+/* The fiber that a handle names. 0; -EINVAL: no handle; -ESRCH: of one that is gone. */
+static inline int fiber_find(struct hive_fiber *handle, struct hive_fiber **ret_fiber)
+{
+	struct hive_fiber *f = (struct hive_fiber *)HANDLE_ADDRESS((uintptr_t)handle);
+
+	if (!f || (uintptr_t)f % alignof(struct hive_fiber) != 0)
+		return -EINVAL;
+	if ((load_relaxed(&f->generation) & ((1u << HANDLE_BITS) - 1)) != HANDLE_GENERATION((uintptr_t)handle))
+		return -ESRCH;
+	*ret_fiber = f;
+	return 0;
+}

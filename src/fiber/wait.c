@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/* Waiting, for fibers and for threads. */
+#include <rophive/hive.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/parker.h"
+#include "base/thread.h"
+#include "fiber/fiber.h"
+
+struct thread_waiter {        /* of a thread that is no fiber's */
+	struct waiter waiter; /* first */
+	struct parker parker;
+};
+
+enum { WORLD_DEPTH = 16, THREADS_EXPLORED = 64 };
+
+/* In a world without threads one who waits makes others run meanwhile, on this very thread; some of those may wait as well. */
+static _Thread_local uint32_t depth;
+
+/* Not inlined: a fiber's code must not keep the address (it never asks, but a compiler might ask early). */
+static __attribute__((noinline)) struct waiter *waiter_of_thread(void)
+{
+#if defined(HIVE_EXPLORE) /* its threads have no thread-locals of their own, but numbers */
+	static struct thread_waiter all[THREADS_EXPLORED];
+	struct thread_waiter *mine = &all[hive__thread_number() % THREADS_EXPLORED];
+#else
+	static _Thread_local struct thread_waiter all[WORLD_DEPTH + 1];
+	struct thread_waiter *mine = &all[depth];
+#endif
+
+	if (!mine->waiter.is_thread) /* the first time: nobody else knows it yet */
+		mine->waiter.is_thread = true;
+	return &mine->waiter;
+}
+
+void *hive__wait_self(void)
+{
+	struct hive_fiber *f = hive__fiber_here();
+
+	return f ? &f->waiter : waiter_of_thread();
+}
+
+static int begin(struct wait *ret_wait, const char *why, bool shielded)
+{
+	struct guest_place *place = hive__place();
+	struct hive_fiber *f = place ? (struct hive_fiber *)place->now : NULL;
+	struct waiter *who;
+
+	if (place && !f)
+		return -EDEADLK;
+	if (f && !shielded && hive__fiber_is_cancelled(f))
+		return -ECANCELED;
+	who = f ? &f->waiter : waiter_of_thread();
+	store_relaxed(&who->why, why);
+	ret_wait->who = who;
+	ret_wait->turn = cell_begin(&who->cell, shielded);
+	return 0;
+}
+
+int hive__wait_begin(struct wait *ret_wait, const char *why)
+{
+	return begin(ret_wait, why, false);
+}
+
+int hive__wait_begin_shielded(struct wait *ret_wait, const char *why)
+{
+	return begin(ret_wait, why, true);
+}
+
+void hive__wait_held(int32_t n)
+{
+	struct waiter *self = (struct waiter *)hive__wait_self();
+
+	self->mutexes += (uint32_t)n;
+}
+
+/* After the claim the owner may be gone, unless it is parked and waits for us, or is a thread, which waits for its token. */
+enum cell_claim hive__wait_claim(struct wait wait)
+{
+	bool is_thread = wait.who->is_thread;
+	enum cell_claim claim = cell_claim(&wait.who->cell, wait.turn, CELL_WOKEN);
+
+	return claim == CELL_OURS && is_thread ? CELL_OURS_PARKED : claim;
+}
+
+void hive__wait_deliver(struct wait wait)
+{
+	if (wait.who->is_thread)
+		parker_unpark(&((struct thread_waiter *)(void *)wait.who)->parker);
+	else
+		hive__fiber_resume(fiber_of_waiter(wait.who));
+}
+
+bool hive__wait_wake(struct wait wait)
+{
+	enum cell_claim claim = hive__wait_claim(wait);
+
+	if (claim == CELL_OURS_PARKED)
+		hive__wait_deliver(wait);
+	return claim != CELL_NOT_OURS;
+}
+
+static int result_of(struct waiter *who)
+{
+	enum cell_phase phase = cell_end(&who->cell);
+
+	store_relaxed(&who->why, (const char *)NULL);
+	if (phase == CELL_LATE)
+		return -ETIMEDOUT;
+	return phase == CELL_CANCELLED ? -ECANCELED : 0;
+}
+
+/* 0: there is a token. In a world without threads others must be let run meanwhile. */
+static int take_token(struct parker *parker, int64_t deadline_ns)
+{
+	struct hive *world = hive__guest_world();
+	int64_t now;
+
+	if (world) {
+		int r;
+
+		if (depth == WORLD_DEPTH)
+			return -EDEADLK;
+		depth++;
+		r = hive__guest_wait_word(world, &parker->state, PARKER_EMPTY, deadline_ns);
+		depth--;
+		return r < 0 ? r : parker_park(parker, HIVE_NOWAIT) ? 0 : -ETIMEDOUT;
+	}
+	while (!parker_park(parker, HIVE_NOWAIT)) {
+		now = deadline_ns == HIVE_FOREVER ? 0 : hive__clock_now();
+		if (now >= deadline_ns)
+			return -ETIMEDOUT;
+		if (parker_park(parker, deadline_ns == HIVE_FOREVER ? HIVE_FOREVER : deadline_ns - now))
+			return 0;
+	}
+	return 0;
+}
+
+static int end_thread(struct waiter *who, uint64_t turn, int64_t deadline_ns)
+{
+	struct parker *parker = &((struct thread_waiter *)(void *)who)->parker;
+	int r = take_token(parker, deadline_ns);
+
+	if (r < 0 && cell_claim(&who->cell, turn, CELL_LATE) != CELL_NOT_OURS) {
+		result_of(who);
+		return r;
+	}
+	while (r < 0) /* somebody was faster: his token is on its way */
+		r = take_token(parker, HIVE_FOREVER);
+	return result_of(who);
+}
+
+/* Rung before its time, because nobody may wait any more: that is a cancel, unless the wait is shielded from those. */
+static enum cell_claim claim_by_alarm(struct hive_fiber *f)
+{
+	enum cell_claim claim = CELL_NOT_OURS;
+
+	if (hive__guest_must_end(f->hive))
+		claim = cell_claim(&f->waiter.cell, f->alarm_turn, CELL_CANCELLED);
+	return claim == CELL_NOT_OURS ? cell_claim(&f->waiter.cell, f->alarm_turn, CELL_LATE) : claim;
+}
+
+/* On the worker that keeps the alarm. Whoever wakes the fiber earlier finds out that the alarm cannot be stopped, and waits for
+ * the last line here.                                                                                                       */
+static void ring(void *arg)
+{
+	struct hive_fiber *f = (struct hive_fiber *)arg;
+
+	if (claim_by_alarm(f) == CELL_OURS_PARKED)
+		hive__fiber_resume(f);
+	store_release(&f->alarm_rung, 1u); /* ALARM-1 (pairs with ALARM-2) */
+}
+
+static inline __attribute__((always_inline)) int end_fiber(struct hive_fiber *f, uint64_t turn, int64_t deadline_ns)
+{
+	uint64_t alarm = 0;
+	int r = 0;
+
+	if (deadline_ns != HIVE_FOREVER) {
+		f->alarm_turn = turn;
+		store_relaxed(&f->alarm_rung, 0u);
+		r = hive__alarm_start(deadline_ns, ring, f, &alarm);
+	}
+	if (r < 0 && cell_claim(&f->waiter.cell, turn, CELL_LATE) != CELL_NOT_OURS) {
+		result_of(&f->waiter);
+		return r;
+	}
+	fiber_leave(f, REQUEST_PARK);
+	if (alarm != 0 && !hive__alarm_stop(f->hive, alarm))
+		while (!load_acquire(&f->alarm_rung)) /* ALARM-2 (pairs with ALARM-1) */
+			hive__thread_yield();
+	return result_of(&f->waiter);
+}
+
+int hive__wait_end(struct wait wait, int64_t deadline_ns)
+{
+	if (wait.who->is_thread)
+		return end_thread(wait.who, wait.turn, deadline_ns);
+	return end_fiber(fiber_of_waiter(wait.who), wait.turn, deadline_ns);
+}
+
+bool hive__wait_give_up(struct wait wait)
+{
+	bool ours = cell_claim(&wait.who->cell, wait.turn, CELL_LATE) != CELL_NOT_OURS;
+
+	if (!ours && wait.who->is_thread)
+		while (take_token(&((struct thread_waiter *)(void *)wait.who)->parker, HIVE_FOREVER) < 0)
+			;
+	result_of(wait.who);
+	return ours;
+}
+
+/* Its end, on the loop. A mutex that nobody can unlock any more is a mistake of its user's. */
+void hive__waiter_ended(struct hive_fiber *f)
+{
+	MISUSE(f->waiter.mutexes > 0, "a fiber ended with a mutex held");
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+/* One kind of wait for everybody: a fiber parks, a compute task or a foreign thread blocks, on an IO worker outside a fiber it is
+ * refused. Locks, channels, joins are lists of such waits:
+ *
+ *     struct wait wait;
+ *     struct wait_node node;
+ *     r = hive__wait_begin(&wait, "channel");          refused: -EDEADLK, -ECANCELED
+ *     lock; look again; nothing there: node_add(&list, &node, wait); unlock
+ *     r = hive__wait_end(wait, deadline_ns);           0: woken by hive__wait_wake(); -ETIMEDOUT, -ECANCELED
+ *     if (r < 0) { lock; node_remove(&list, &node); unlock }
+ *
+ * and the other side, under the same lock: node = node_take(&list); if (hive__wait_wake(node->wait)) it is his, else the next one.
+ *
+ * Exactly one caller of hive__wait_wake(), the deadline and the canceller ends a wait. Who ended it must not touch the node afterwards: it
+ * lies on the stack of somebody who runs again.                                                                               */
+#include "base/atomic.h"
+#include "fiber/cell.h"
+
+struct waiter; /* a fiber, or a thread */
+
+struct wait {
+	struct waiter *who;
+	uint64_t turn;
+};
+
+/* Any thread. 0: a wait has begun, and hive__wait_end() or hive__wait_give_up() has to follow on this very fiber or thread. `why` is for dumps,
+ * a literal. -EDEADLK: on an IO worker outside a fiber. -ECANCELED: fiber is cancelled, or its hive stops now.             */
+int hive__wait_begin(struct wait *ret_wait, const char *why);
+/* The same for waits that must not be cancelled, as that for a mutex one has promised to hold again. */
+int hive__wait_begin_shielded(struct wait *ret_wait, const char *why);
+/* Any thread. True: this call ended the wait, its owner goes on. False: it had ended. */
+bool hive__wait_wake(struct wait wait);
+/* The owner. Waits. 0, -ETIMEDOUT, -ECANCELED; -ENOMEM: no memory for the deadline's timer, nobody had woken it. */
+int hive__wait_end(struct wait wait, int64_t deadline_ns);
+/* The owner, in place of hive__wait_end(). True: nobody had woken it. False: somebody has, and what he did counts. */
+bool hive__wait_give_up(struct wait wait);
+
+/* hive__wait_wake() in two steps, for who holds the lock of an object and does not want to make a system call under it. Between the two the
+ * owner may run already unless CELL_OURS_PARKED was answered: only then deliver, once, and until then its node stays.       */
+enum cell_claim hive__wait_claim(struct wait wait);
+void hive__wait_deliver(struct wait wait);
+
+/* Any thread. Who runs here, as a waiter: the fiber, or a thread-local of the thread. Never NULL, and a multiple of 8. A fiber
+ * stays the same wherever it goes on.                                                                                       */
+void *hive__wait_self(void);
+/* Any thread. The caller holds so many mutexes more, or fewer. Counted for one who ends with a mutex held. */
+void hive__wait_held(int32_t n);
+
+/* First come, first served. Under the lock of the object that it belongs to. */
+struct wait_node {
+	struct wait_node *next, **link; /* link NULL: not in a list */
+	struct wait wait;
+};
+
+struct wait_list {
+	struct wait_node *first, **last; /* last NULL: empty, never used; so zeroed memory is an empty list */
+};
+
+static inline void node_add(struct wait_list *list, struct wait_node *node, struct wait wait)
+{
+	if (!list->first)
+		list->last = &list->first;
+	node->wait = wait;
+	node->next = NULL;
+	node->link = list->last;
+	*list->last = node;
+	list->last = &node->next;
+}
+
+/* Nothing happens if it is in no list. */
+static inline void node_remove(struct wait_list *list, struct wait_node *node)
+{
+	if (!node->link)
+		return;
+	*node->link = node->next;
+	if (node->next)
+		node->next->link = node->link;
+	else
+		list->last = node->link;
+	node->link = NULL;
+}
+
+/* The first one, out of the list; NULL: nobody waits. */
+static inline struct wait_node *node_take(struct wait_list *list)
+{
+	struct wait_node *node = list->first;
+
+	if (node)
+		node_remove(list, node);
+	return node;
+}

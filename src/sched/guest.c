@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+/* Guests: how they get in, how they keep the hive from ending, how they are woken. */
+#include "base/thread.h"
+#include "sched/guest.h"
+#include "sched/internal.h"
+
+struct guest_place *hive__place(void)
+{
+	struct worker *w = hive__current();
+
+	return w && w->kind == HIVE_WORKER_IO ? &w->place : NULL;
+}
+
+bool hive__on_worker(void)
+{
+	return hive__current() != NULL;
+}
+
+void *hive__guests(struct hive *hive)
+{
+	return load_acquire(&hive->guests); /* GUEST-1 (pairs with GUEST-2) */
+}
+
+void *hive__guests_set(struct hive *hive, void *guests, const struct guest_ops *ops)
+{
+	lock_acquire(&hive->registry_lock);
+	if (!load_relaxed(&hive->guests)) {
+		hive->guest_ops = ops;
+		store_release(&hive->guests, guests); /* GUEST-2 (pairs with GUEST-1) */
+	}
+	guests = load_relaxed(&hive->guests);
+	lock_release(&hive->registry_lock);
+	return guests;
+}
+
+const struct memory *hive__guest_memory(struct hive *hive)
+{
+	return &hive->memory;
+}
+
+int hive__guest_door(struct hive *hive)
+{
+	return hive__door(hive, hive__run_guest);
+}
+
+const ATOMIC(uint32_t) *hive__guest_state(struct hive *hive)
+{
+	return &hive->state;
+}
+
+bool hive__guest_must_end(struct hive *hive)
+{
+	return load_relaxed(&hive->state) >= HIVE_LEAVING;
+}
+
+bool hive__guest_must_end_seq(struct hive *hive)
+{
+	return state_ends_waits(&hive->state);
+}
+
+/* A worker keeps some holds in hand, so that a fiber more or less is not a write that all workers share. */
+void hive__hold(struct hive *hive)
+{
+	struct worker *w = hive__current_in(hive);
+
+	if (!w || w->kind != HIVE_WORKER_IO) {
+		holds_begin(&hive->holds, 1u);
+		return;
+	}
+	if (w->spare_holds == 0) {
+		holds_begin(&hive->holds, TUNE_HOLDS);
+		w->spare_holds = TUNE_HOLDS;
+	}
+	w->spare_holds--;
+}
+
+int hive__guest_begin(struct hive *hive)
+{
+	struct worker *w = hive__current_in(hive);
+
+	if (w && w->kind == HIVE_WORKER_IO) { /* which does not leave meanwhile */
+		hive__hold(hive);
+		return 0;
+	}
+	if (holds_begin_open(&hive->holds, &hive->state, 1u))
+		return 0;
+	hive__let_end(hive, 1);
+	return hive__refuse(hive, 1);
+}
+
+void hive__unhold(struct hive *hive)
+{
+	struct worker *w = hive__current_in(hive);
+
+	if (!w || w->kind != HIVE_WORKER_IO) {
+		hive__let_end(hive, 1);
+		return;
+	}
+	if (++w->spare_holds > 2 * TUNE_HOLDS || hive__is_stopping(w))
+		hive__return_holds(w);
+}
+
+void hive__return_holds(struct worker *w)
+{
+	uint32_t n = w->spare_holds;
+
+	w->spare_holds = 0;
+	if (n > 0)
+		hive__let_end(w->hive, n);
+}
+
+void hive__run_guest(void *arg)
+{
+	struct guest *guest = (struct guest *)arg;
+
+	guest->run(guest);
+}
+
+static struct worker *worker_of(struct guest_place *place)
+{
+	return (struct worker *)(void *)((char *)place - offsetof(struct worker, place));
+}
+
+struct guest *hive__guest_next(struct guest_place *place)
+{
+	struct worker *w = worker_of(place);
+	struct hive_task task;
+
+	while (hive__step_next(w, &task)) {
+		if (task.fn == hive__run_guest) {
+			bump(&w->stats.ran, 1);
+			return (struct guest *)task.arg;
+		}
+		hive__run_task(w, task);
+	}
+	return NULL;
+}
+
+static struct hive_task task_of(struct guest *guest)
+{
+	struct hive_task task = { hive__run_guest, guest };
+
+	return task;
+}
+
+static void wrap(struct guest *guest, uint32_t target)
+{
+	guest->parcel.kind = PARCEL_GUEST;
+	guest->parcel.target = target;
+	guest->parcel.home = NULL;
+	guest->parcel.task = task_of(guest);
+}
+
+static bool push_local(struct worker *w, struct guest *guest)
+{
+	while (!local_push(&w->local, task_of(guest)))
+		if (hive__spill(w) < 0)
+			return false;
+	bump(&w->stats.posted, 1);
+	if (w->setup.stealing)
+		hive__wake_if_needed(w->hive, &w->hive->io);
+	return true;
+}
+
+static void ready_here(struct worker *w, struct guest *guest)
+{
+	if (push_local(w, guest))
+		return;
+	wrap(guest, HIVE_WORKER_NONE);
+	hive__mail_append(w, &guest->parcel);
+	bump(&w->stats.posted, 1);
+}
+
+/* The main worker's inbox is open until it leaves, and it stays as long as anybody holds. */
+static void ready_by_mail(struct worker *to, struct guest *guest)
+{
+	wrap(guest, HIVE_WORKER_NONE);
+	if (!inbox_push(&to->inbox, &guest->parcel.letter))
+		CHECK(false);
+	hive__wake_if_asleep(to);
+}
+
+static bool push_pool(struct hive *hive, struct guest *guest)
+{
+	if (pool_give(&hive->pool, hive__thread_number(), task_of(guest), false) < 0)
+		return false;
+	add_relaxed(&hive->readied, 1u);
+	hive__wake_if_needed(hive, &hive->io);
+	return true;
+}
+
+void hive__guest_ready(struct hive *hive, struct guest *guest)
+{
+	struct worker *w = hive__current_in(hive);
+
+	if (w && w->kind == HIVE_WORKER_IO)
+		ready_here(w, guest);
+	else if (!push_pool(hive, guest))
+		ready_by_mail(hive__main(hive), guest);
+}
+
+bool hive__guest_is_wanted_elsewhere(struct guest_place *place)
+{
+	struct worker *w = worker_of(place);
+
+	return idle_needs_wake(&w->hive->io.idle) && w->setup.stealing &&
+	       (w->mail.first || w->yielded.first || local_size(&w->local) > 0);
+}
+
+/* This queue costs no atomic step: it is the worker's own, first in, first out, and it waits for the local tasks and the pool. */
+void hive__guest_yield(struct guest_place *place, struct guest *guest)
+{
+	struct worker *w = worker_of(place);
+
+	wrap(guest, HIVE_WORKER_NONE);
+	guest->parcel.letter.next = NULL;
+	*w->yielded.last = &guest->parcel.letter;
+	w->yielded.last = &guest->parcel.letter.next;
+	bump(&w->stats.private_tasks, 1);
+	bump(&w->stats.posted, 1);
+}
+
+struct guest *hive__guest_after_yield(struct guest_place *place, guest_fn *run)
+{
+	return hive__step_next_guest(worker_of(place), run);
+}
+
+void hive__guest_move(struct hive *hive, struct guest *guest)
+{
+	if (!push_pool(hive, guest))
+		ready_by_mail(hive__main(hive), guest);
+}
+
+int hive__guest_post(struct hive *hive, struct guest *guest)
+{
+	struct worker *w = hive__current_in(hive);
+	struct hive_task task = task_of(guest);
+	int r;
+
+	if (w && w->kind == HIVE_WORKER_IO)
+		return push_local(w, guest) ? 0 : -ENOMEM;
+	r = pool_give(&hive->pool, hive__thread_number(), task, true);
+	if (r == 0)
+		hive__wake_if_needed(hive, &hive->io);
+	else if (r == -ESHUTDOWN)
+		hive__refuse(hive, 1);
+	return r;
+}
+
+int hive__guest_check_worker(struct hive *hive, uint32_t worker)
+{
+	if (hive__names_compute(hive, worker))
+		return -EINVAL;
+	return hive__find_io(hive, worker) ? 0 : -ESRCH;
+}
+
+void hive__guest_ready_at(struct hive *hive, struct guest *guest, uint32_t worker)
+{
+	struct worker *w = hive__find_io(hive, worker);
+
+	wrap(guest, worker == HIVE_WORKER_MAIN ? HIVE_WORKER_NONE : worker);
+	if (w && w == hive__current()) {
+		hive__mail_append(w, &guest->parcel);
+		bump(&w->stats.posted, 1);
+	} else if (w && inbox_push(&w->inbox, &guest->parcel.letter)) {
+		hive__wake_if_asleep(w);
+	} else {
+		hive__guest_ready(hive, guest);
+	}
+}
+
+int hive__guest_post_at(struct hive *hive, struct guest *guest, uint32_t worker)
+{
+	struct worker *w = hive__find_io(hive, worker);
+
+	wrap(guest, worker == HIVE_WORKER_MAIN ? HIVE_WORKER_NONE : worker);
+	if (w && w == hive__current()) {
+		hive__mail_append(w, &guest->parcel);
+		bump(&w->stats.posted, 1);
+		return 0;
+	}
+	if (!w || !inbox_push(&w->inbox, &guest->parcel.letter))
+		return hive__guest_post(hive, guest); /* it has left, or everybody has */
+	hive__wake_if_asleep(w);
+	return 0;
+}
+
+int hive__guest_compute(struct hive *hive, struct guest *guest)
+{
+	int r;
+
+	if (load_relaxed(&hive->compute.count) == 0)
+		return -ENOTSUP;
+	r = pool_give(&hive->compute_pool, hive__thread_number(), task_of(guest), false);
+	if (r < 0)
+		return r;
+	add_relaxed(&hive->readied, 1u);
+	hive__wake_if_needed(hive, &hive->compute);
+	return 0;
+}
+
+int hive__guest_wait_word(struct hive *hive, ATOMIC(uint32_t) *word, uint32_t value, int64_t deadline_ns)
+{
+	return hive__wait_word(hive, word, value, deadline_ns);
+}
+
+/* Any thread. A guest's task was to be dropped: one that has begun has to end, so it runs; another one is told. */
+void hive__drop_guest(struct hive *hive, struct guest *guest)
+{
+	struct worker *w = hive__current_in(hive);
+
+	if (!guest->drop && w && w->kind == HIVE_WORKER_IO) {
+		hive__run_task(w, task_of(guest));
+		return;
+	}
+	CHECK(guest->drop);
+	lock_acquire(&hive->drop_lock);
+	bump(&hive->dropped, 1);
+	lock_release(&hive->drop_lock);
+	guest->drop(guest);
+}
+
+/* On a worker that has seen that nothing may begin any more. */
+void hive__stop_guests(struct worker *w)
+{
+	void *guests = hive__guests(w->hive);
+
+	if (!guests || w->told_guests)
+		return;
+	w->told_guests = true;
+	w->hive->guest_ops->stop(guests);
+}
+
+/* The worker ends. */
+void hive__place_leave(struct worker *w)
+{
+	hive__return_holds(w);
+	if (w->place.cache)
+		w->hive->guest_ops->leave(hive__guests(w->hive), w->place.cache);
+	w->place.cache = NULL;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+/* The door for what lives on top of the scheduler and has begun what it must end: fibers, operations.
+ *
+ *   A guest is a task that is neither refused nor lost: hive__guest_ready() cannot fail, for its own memory takes the place of
+ *   what the queues may not get; and while a hive stops, guests still run when nothing else may begin.
+ *   A hold keeps the hive from ending. Whoever has begun something holds, until it has ended.
+ *   An alarm is a delayed post of a guest: not silenced by a drain, and rung at once when nothing may wait any more.
+ *
+ * Only this header connects the upper layer with the scheduler; everything else goes through the public calls.            */
+#include <rophive/task.h>
+
+#include "sched/parcel.h"
+
+struct hive;
+struct memory;
+struct guest;
+
+typedef void guest_fn(struct guest *guest);
+
+struct guest {
+	struct parcel parcel; /* its way to a worker when nothing else has room */
+	guest_fn *run;        /* on an IO worker */
+	guest_fn *
+		drop; /* on any thread, in place of the first run, when nothing may begin any more; NULL: run then, too */
+};
+
+/* What the scheduler keeps for its guests. */
+struct guest_ops {
+	void (*stop)(void *guests);               /* nothing may wait any more; on some worker, once or more */
+	void (*end)(void *guests);                /* the hive is destroyed */
+	void (*leave)(void *guests, void *cache); /* a worker ends: its cache goes */
+	void (*dump)(void *guests, void *to, void (*say)(void *to, const char *words));
+};
+
+struct guest_place { /* of an IO worker; O */
+	struct hive *hive;
+	void *now;   /* who runs */
+	void *cache; /* what its guests keep there */
+};
+
+/* Any thread. The caller's place; NULL: it is not on an IO worker. Ask again after each switch of stacks. */
+struct guest_place *hive__place(void);
+/* Any thread. True: on a worker of any kind, of any hive. */
+bool hive__on_worker(void);
+
+/* Any thread. The guests of a hive; the first caller's are kept and returned to all. NULL: there are none yet. */
+void *hive__guests(struct hive *hive);
+void *hive__guests_set(struct hive *hive, void *guests, const struct guest_ops *ops);
+const struct memory *hive__guest_memory(struct hive *hive);
+
+/* Any thread. 0, or -EINVAL, -EOWNERDEAD, -ESHUTDOWN: something new may not begin. */
+int hive__guest_door(struct hive *hive);
+/* Any thread. The state of a hive, for whoever asks often: from HIVE_LEAVING on nothing may wait any more. */
+const ATOMIC(uint32_t) *hive__guest_state(struct hive *hive);
+bool hive__guest_must_end(struct hive *hive);
+/* The same as a seq_cst load: STOP-2 is its partner. */
+bool hive__guest_must_end_seq(struct hive *hive);
+
+/* Any thread. Not when the hive may have ended: who begins something asked the door first, or holds already. */
+void hive__hold(struct hive *hive);
+/* Any thread. Holds for what is about to begin: 0, or -ESHUTDOWN, and then it does not. */
+int hive__guest_begin(struct hive *hive);
+void hive__unhold(struct hive *hive);
+
+/* Any thread; the caller holds. */
+void hive__guest_ready(struct hive *hive, struct guest *guest);
+/* IO worker, where a guest has come to rest: the next one of the step under way, when it is a guest's turn; others are run on
+ * the way. NULL: the step is over. It counts as run.                                                                    */
+struct guest *hive__guest_next(struct guest_place *place);
+/* IO worker. Behind everybody else, on this worker; nobody else takes it from there. */
+void hive__guest_yield(struct guest_place *place, struct guest *guest);
+/* IO worker, where a guest has just yielded so: the next one, maybe itself, if it runs by the same function; NULL: that is for the
+ * loop to find out.                                                                                                       */
+struct guest *hive__guest_after_yield(struct guest_place *place, guest_fn *run);
+/* IO worker. Somebody is idle, and this worker has enough to do without the guest that runs. */
+bool hive__guest_is_wanted_elsewhere(struct guest_place *place);
+/* IO worker, which has left it; the caller holds. To whoever is idle. */
+void hive__guest_move(struct hive *hive, struct guest *guest);
+/* Any thread. Its first run, to be counted as a post: 0, -ENOMEM, -ESHUTDOWN. */
+int hive__guest_post(struct hive *hive, struct guest *guest);
+/* Any thread. On this very worker: `worker` as in hive_post_to(). 0, -ESRCH, -EINVAL; when it has left meanwhile, anywhere. */
+int hive__guest_check_worker(struct hive *hive, uint32_t worker);
+void hive__guest_ready_at(struct hive *hive, struct guest *guest, uint32_t worker);
+/* Any thread. Its first run, on this very worker; as hive__guest_post(). */
+int hive__guest_post_at(struct hive *hive, struct guest *guest, uint32_t worker);
+/* Any thread; the caller holds. To the compute workers: 0, -ENOMEM; -ENOTSUP: there are none. */
+int hive__guest_compute(struct hive *hive, struct guest *guest);
+
+/* IO worker. fn(arg) on whatever IO worker keeps it then. 0, -ENOMEM. */
+int hive__alarm_start(int64_t due_ns, hive_fn *fn, void *arg, uint64_t *ret_alarm);
+/* Any thread. True: it will not ring. False: it has rung, or is about to, on another thread, with nothing before it. */
+bool hive__alarm_stop(struct hive *hive, uint64_t alarm);
+
+/* Any thread. The hive without threads that this thread makes go on; NULL: there is none. */
+struct hive *hive__guest_world(void);
+/* A thread that is not a worker waits until the word is another one. 0 or -ETIMEDOUT. */
+int hive__guest_wait_word(struct hive *hive, ATOMIC(uint32_t) *word, uint32_t value, int64_t deadline_ns);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+/* What the objects share. */
+#include <rophive/sync.h>
+
+#include "fiber/wait.h"
+
+/* A word each, so that one object is not taken for another, nor for memory that was never initialised. */
+#define MUTEX_MAGIC 0x6d757478u
+#define COND_MAGIC 0x636f6e64u
+#define SEMAPHORE_MAGIC 0x73656d61u
+#define CHANNEL_MAGIC 0x6368616eu
+
+/* The room that the public structs have for a list. */
+static inline struct wait_list *list_in(void **waiters)
+{
+	_Static_assert(sizeof(struct wait_list) == 2 * sizeof(void *), "the public structs have room for a list");
+	return (struct wait_list *)(void *)waiters;
+}
+
+/* Would a wait be over before it began? Asked only where one would have to wait, as it may read the clock. */
+static inline bool is_past(int64_t deadline_ns)
+{
+	return deadline_ns <= HIVE_NOWAIT || (deadline_ns != HIVE_FOREVER && deadline_ns <= hive_now(NULL));
+}
+
+/* For the condition. The caller holds it, and has checked it; back without a limit, whatever happens. */
+void hive__mutex_lock_again(struct hive_mutex *mutex, uint64_t self);
+bool hive__mutex_is_held(struct hive_mutex *mutex, uint64_t self);

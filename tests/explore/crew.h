@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+/* The fibers of a program, and what became of each: spawned or refused, begun at most once, ended, its result asked for once.
+ * Plain memory, as the ledger of tasks.                                                                                  */
+#include "house.h"
+
+enum { CREW = 24 };
+
+struct one {
+	struct hive_fiber *handle;
+	bool accepted; /* its spawn said 0 */
+	bool begun, ended;
+	bool taken;     /* somebody joins or detaches it, or has */
+	bool cancelled; /* somebody asked for it */
+	int depth;
+};
+
+extern struct crew {
+	struct one ones[CREW];
+	int used;
+	int offloads;    /* that run just now */
+	bool joined;     /* hive_join() has returned */
+	bool stopping;   /* a stop was asked for: spawns may be refused, waits may be cancelled */
+	bool now;        /* not by a drain without a deadline */
+	bool offloading; /* there are compute workers, and there will be */
+} crew;
+
+void crew_clear(void);
+/* A fiber that does something at random. False: it was refused. `how`: bit 0 pinned to a worker, bit 1 detached */
+bool crew_spawn(int depth, int how);
+/* Somebody who is not a fiber spawns some, and joins most. For threads. */
+void crew_poster(void *count);
+/* A thread that cancels whomever it finds, so often. */
+void crew_canceller(void *count);
+/* Joins, waits for, detaches one of them; only those after `self`, so that nobody waits in a circle. -1: not a fiber. */
+void crew_ask(int self);
+/* All sleep: everybody has come to an end. */
+void crew_check_quiet(void);
+/* Stopped already: waits for the end, asks for what is left, compares the books, destroys. */
+void crew_close(void);
