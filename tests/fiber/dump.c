@@ -158,13 +158,17 @@ static int come_and_go(void *arg)
 TEST(a_dump_may_be_taken_while_fibers_come_and_go)
 {
 	struct hive *hive = real_start((struct hive_options){ .io_workers = 2 });
+	struct hive_fiber *parents[4];
 	int rounds = 200 / test_slowness();
 
 	over = false;
 	for (int i = 0; i < 4; i++)
-		CHECK_OK(hive_spawn(hive, come_and_go, NULL, &(struct hive_fiber_options){ .name = "parent" }, NULL));
+		CHECK_OK(hive_spawn(hive, come_and_go, NULL, &(struct hive_fiber_options){ .name = "parent" },
+		                    &parents[i]));
 	for (int i = 0; i < rounds; i++)
 		CHECK(strstr(dump_text(hive), "hive running"));
 	over = true;
+	for (int i = 0; i < 4; i++) /* before the stop: it would refuse their last children */
+		CHECK_OK(hive_fiber_join(parents[i], real_patience(), NULL));
 	real_end(hive, HIVE_DRAIN);
 }
