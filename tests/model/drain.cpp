@@ -186,7 +186,6 @@ struct drain_that_hurries_finds_who_parks : drain_suite<drain_that_hurries_finds
 		drain_suite::before();
 		state.store(HIVE_DRAINING, rl::mo_relaxed, $);
 		cell.word.store(0, rl::mo_relaxed, $);
-		cell_begin(&cell, false);
 		ended = false;
 	}
 
@@ -195,6 +194,7 @@ struct drain_that_hurries_finds_who_parks : drain_suite<drain_that_hurries_finds
 		uint32_t draining = HIVE_DRAINING;
 
 		if (i == 0) {
+			cell_begin(&cell, false);
 			if (!cell_park(&cell) ||
 			    (state_ends_waits(&state) && cell_claim(&cell, 1, CELL_CANCELLED) == CELL_OURS_PARKED))
 				ended = true;
