@@ -125,11 +125,9 @@ static int find_other(struct hive_fiber *handle, struct hive_fiber **ret_fiber)
 {
 	int r = fiber_find(handle, ret_fiber);
 
-	if (r < 0)
-		return r;
-	if (*ret_fiber == hive__fiber_here())
+	if (r == 0 && *ret_fiber == hive__fiber_here())
 		return -EDEADLK;
-	return load_relaxed(&(*ret_fiber)->fate) & FATE_RELEASED ? -ESRCH : 0;
+	return r < 0 ? r : fiber_find_held(handle, ret_fiber);
 }
 
 int hive_fiber_join(struct hive_fiber *fiber, int64_t deadline_ns, int *ret_result)
@@ -153,12 +151,10 @@ int hive_fiber_join(struct hive_fiber *fiber, int64_t deadline_ns, int *ret_resu
 int hive_fiber_detach(struct hive_fiber *fiber)
 {
 	struct hive_fiber *f;
-	int r = fiber_find(fiber, &f);
+	int r = fiber_find_held(fiber, &f);
 
 	if (r < 0)
 		return r;
-	if (load_relaxed(&f->fate) & FATE_RELEASED)
-		return -ESRCH;
 	if (load_relaxed(&f->fate) & FATE_JOINING)
 		return -EALREADY;
 	return hive__fiber_release(f) ? 0 : -ESRCH;

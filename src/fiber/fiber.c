@@ -29,13 +29,13 @@ struct hive_fiber *hive_fiber_current(void)
 }
 
 /* As above, in one order with who cancels: CELL-2 comes before it, and a canceller looks at the cell after he has written.   */
-static bool is_cancelled_seq(struct hive_fiber *f, struct hive *hive)
+static bool is_cancelled_seq(struct hive_fiber *f, const ATOMIC(uint32_t) *state)
 {
 	struct hive_fiber *root = load_relaxed(&f->root);
 
 	return load_seq(&f->cancelled) ||                   /* FIBER-1 (pairs with FIBER-2) */
 	       (root && load_seq(&root->tree_cancelled)) || /* FIBER-3 (pairs with FIBER-4) */
-	       hive__guest_must_end_seq(hive);
+	       state_ends_waits(state);
 }
 
 void hive__fiber_resume(struct hive_fiber *f)
@@ -74,11 +74,11 @@ static void body(void *arg)
 static bool goes_on_instead_of_parking(struct hive_fiber *f)
 {
 	uint64_t turn = load_relaxed(&f->waiter.cell.word) >> CELL_TURN_SHIFT;
-	struct hive *hive = f->hive;
+	const ATOMIC(uint32_t) *state = f->state;
 
 	if (!cell_park(&f->waiter.cell))
 		return true;
-	return is_cancelled_seq(f, hive) && cell_claim(&f->waiter.cell, turn, CELL_CANCELLED) == CELL_OURS_PARKED;
+	return is_cancelled_seq(f, state) && cell_claim(&f->waiter.cell, turn, CELL_CANCELLED) == CELL_OURS_PARKED;
 }
 
 static void end(struct hive_fiber *f)
@@ -356,12 +356,10 @@ int hive_spawn(struct hive *hive, hive_fiber_fn *fn, void *arg, const struct hiv
 int hive_fiber_cancel(struct hive_fiber *fiber)
 {
 	struct hive_fiber *f;
-	int r = fiber_find(fiber, &f);
+	int r = fiber_find_held(fiber, &f);
 
 	if (r < 0)
 		return r;
-	if (load_relaxed(&f->fate) & FATE_RELEASED)
-		return -ESRCH;
 	store_seq(&f->cancelled, 1u); /* FIBER-2 (pairs with FIBER-1) */
 	hive__fiber_cancel_wait(f);
 	return 0;

@@ -180,3 +180,17 @@ static inline int fiber_find(struct hive_fiber *handle, struct hive_fiber **ret_
 	*ret_fiber = f;
 	return 0;
 }
+
+/* The same; -ESRCH also when nobody has its handle any more. */
+static inline int fiber_find_held(struct hive_fiber *handle, struct hive_fiber **ret_fiber)
+{
+	struct hive_fiber *f;
+	int r = fiber_find(handle, &f);
+
+	if (r < 0)
+		return r;
+	if (load_relaxed(&f->fate) & FATE_RELEASED)
+		return -ESRCH;
+	*ret_fiber = f;
+	return 0;
+}

@@ -156,7 +156,7 @@ static enum cell_claim claim_by_alarm(struct hive_fiber *f)
 {
 	enum cell_claim claim = CELL_NOT_OURS;
 
-	if (hive__guest_must_end(f->hive))
+	if (load_relaxed(f->state) >= HIVE_LEAVING)
 		claim = cell_claim(&f->waiter.cell, f->alarm_turn, CELL_CANCELLED);
 	return claim == CELL_NOT_OURS ? cell_claim(&f->waiter.cell, f->alarm_turn, CELL_LATE) : claim;
 }

@@ -48,16 +48,6 @@ const ATOMIC(uint32_t) *hive__guest_state(struct hive *hive)
 	return &hive->state;
 }
 
-bool hive__guest_must_end(struct hive *hive)
-{
-	return load_relaxed(&hive->state) >= HIVE_LEAVING;
-}
-
-bool hive__guest_must_end_seq(struct hive *hive)
-{
-	return state_ends_waits(&hive->state);
-}
-
 /* A worker keeps some holds in hand, so that a fiber more or less is not a write that all workers share. */
 void hive__hold(struct hive *hive)
 {

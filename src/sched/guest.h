@@ -21,8 +21,7 @@ typedef void guest_fn(struct guest *guest);
 struct guest {
 	struct parcel parcel; /* its way to a worker when nothing else has room */
 	guest_fn *run;        /* on an IO worker */
-	guest_fn *
-		drop; /* on any thread, in place of the first run, when nothing may begin any more; NULL: run then, too */
+	guest_fn *drop;       /* on any thread, in place of run, when nothing may begin any more; NULL: it has begun */
 };
 
 /* What the scheduler keeps for its guests. */
@@ -53,9 +52,6 @@ const struct memory *hive__guest_memory(struct hive *hive);
 int hive__guest_door(struct hive *hive);
 /* Any thread. The state of a hive, for whoever asks often: from HIVE_LEAVING on nothing may wait any more. */
 const ATOMIC(uint32_t) *hive__guest_state(struct hive *hive);
-bool hive__guest_must_end(struct hive *hive);
-/* The same as a seq_cst load: STOP-2 is its partner. */
-bool hive__guest_must_end_seq(struct hive *hive);
 
 /* Any thread. Not when the hive may have ended: who begins something asked the door first, or holds already. */
 void hive__hold(struct hive *hive);

@@ -2,12 +2,13 @@
 /* What hive_dump() says of fibers, up to the functions in which they wait. Built with frame pointers (cmake/tests.cmake). */
 #include <rophive/hive.h>
 
+#include "support/dump.h"
 #include "support/real.h"
 #include "test.h"
 
 #define OWN_FRAME __attribute__((noinline))
 
-enum { TEXT_BYTES = 1 << 16, FUNCTION_BYTES_MAX = 1024 };
+enum { FUNCTION_BYTES_MAX = 1024 };
 
 static struct hive_semaphore nothing;
 static void *in_middle, *in_outer; /* where inner() and middle() return to: addresses that the dump must name */
@@ -40,21 +41,6 @@ static OWN_FRAME int outer(void *arg)
 	(void)arg;
 	after++;
 	return r;
-}
-
-static const char *dump_text(struct hive *hive)
-{
-	static char text[TEXT_BYTES];
-	FILE *file = tmpfile();
-	size_t n;
-
-	CHECK(file);
-	CHECK_OK(hive_dump(hive, fileno(file)));
-	rewind(file);
-	n = fread(text, 1, sizeof text - 1, file);
-	text[n] = 0;
-	fclose(file);
-	return text;
 }
 
 /* The dump, once it has these words. */

@@ -2,24 +2,9 @@
 /* hive_dump() names each fiber, and says what it does and what it waits for. */
 #include <pthread.h>
 
+#include "support/dump.h"
 #include "support/real.h"
 #include "support/world.h"
-
-/* All of it, as a string. */
-static const char *dump_text(struct hive *hive)
-{
-	static char text[65536];
-	FILE *file = tmpfile();
-	size_t n;
-
-	CHECK(file);
-	CHECK_OK(hive_dump(hive, fileno(file)));
-	rewind(file);
-	n = fread(text, 1, sizeof text - 1, file);
-	text[n] = 0;
-	fclose(file);
-	return text;
-}
 
 /* The line of the fiber of this name. */
 static const char *line_of(struct hive *hive, const char *name)

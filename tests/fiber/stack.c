@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "fiber/stack.h"
-
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -9,22 +7,8 @@
 
 #include "fiber/annotate.h"
 #include "support/child.h"
+#include "support/stacks.h"
 #include "test.h"
-
-static const struct memory memory = { hive__memory_system, NULL };
-
-static struct stacks *open_stacks(void)
-{
-	struct stacks *s = NULL;
-
-	CHECK_OK(hive__stacks_create(&memory, &s));
-	return s;
-}
-
-static char *top_of(struct stack stack)
-{
-	return (char *)stack.low + stack.bytes;
-}
 
 TEST(a_fresh_stack_reads_as_zeros_and_can_be_written_from_top_to_low)
 {

@@ -4,23 +4,8 @@
 #include <sys/mman.h>
 
 #include "base/atomic.h"
-#include "fiber/stack.h"
+#include "support/stacks.h"
 #include "test.h"
-
-static const struct memory memory = { hive__memory_system, NULL };
-
-static struct stacks *open_stacks(void)
-{
-	struct stacks *s = NULL;
-
-	CHECK_OK(hive__stacks_create(&memory, &s));
-	return s;
-}
-
-static char *top_of(struct stack stack)
-{
-	return (char *)stack.low + stack.bytes;
-}
 
 enum { MANY = 300, CAP = 64 };
 

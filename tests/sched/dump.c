@@ -4,25 +4,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "support/dump.h"
 #include "support/lone.h"
 #include "support/real.h"
-
-/* All of it, as a string. */
-static const char *dump_text(struct hive *hive)
-{
-	static char text[16384];
-	ssize_t n;
-	int fds[2];
-
-	CHECK_OK(pipe(fds));
-	CHECK_OK(hive_dump(hive, fds[1]));
-	close(fds[1]);
-	n = read(fds[0], text, sizeof text - 1);
-	CHECK(n > 0);
-	text[n] = 0;
-	close(fds[0]);
-	return text;
-}
 
 static void check_says(const char *text, const char *words)
 {
