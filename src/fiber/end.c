@@ -16,12 +16,24 @@ bool hive__fiber_release(struct hive_fiber *f)
 	if (fate & FATE_RELEASED)
 		return false;
 	if (fate & FATE_DONE)
-		hive__fiber_free(f);
+		hive__fiber_free(f, hive__place());
 	return true;
 }
 
+/* After the latch. The loop, if one asks for the next fiber then, goes on with one of them. */
+static void deliver(struct wakes *wakes, struct guest_place *loop)
+{
+	struct wait_node *first = wakes->first;
+
+	if (loop && first) {
+		wakes->first = first->next;
+		hive__wait_hand(first->wait, loop);
+	}
+	wakes_deliver(wakes);
+}
+
 /* Tells all who wait. The last that is done to the object, if `bits` say so. */
-static void publish(struct hive_fiber *f, uint64_t bits)
+static void publish(struct hive_fiber *f, uint64_t bits, struct guest_place *loop)
 {
 	uint64_t fate = latch_take(&f->fate);
 	struct wait_node *node;
@@ -32,12 +44,12 @@ static void publish(struct hive_fiber *f, uint64_t bits)
 		wakes_claim(&wakes, node);
 	latch_give(&f->fate, fate | bits);
 	if ((bits & FATE_DONE) && (fate & FATE_RELEASED))
-		hive__fiber_free(f);
-	wakes_deliver(&wakes);
+		hive__fiber_free(f, loop);
+	deliver(&wakes, loop);
 }
 
 /* All beneath it have ended as well, so it goes; and that may complete its parent, and so on. */
-static void complete(struct hive_fiber *f, uint64_t bits)
+static void complete(struct hive_fiber *f, uint64_t bits, struct guest_place *loop)
 {
 	bool goes_on;
 
@@ -46,7 +58,7 @@ static void complete(struct hive_fiber *f, uint64_t bits)
 		struct tracker *tracker = f->tracker;
 		int result = f->result;
 
-		publish(f, bits);
+		publish(f, bits, loop);
 		if (tracker) {
 			tracker->result = result;
 			once_finish(&tracker->once);
@@ -57,17 +69,17 @@ static void complete(struct hive_fiber *f, uint64_t bits)
 	} while (goes_on);
 }
 
-/* On the loop that it has left, or, when it never began, anywhere. */
-void hive__fiber_ended(struct hive_fiber *f)
+/* On the loop that it has left, or, when it never began, anywhere, and loop is NULL. */
+void hive__fiber_ended(struct hive_fiber *f, struct guest_place *loop)
 {
 	if (!load_relaxed(&f->root)) {
-		publish(f, FATE_ENDED | FATE_DONE);
+		publish(f, FATE_ENDED | FATE_DONE, loop);
 	} else if (tree_is_leaf(&f->pending)) {
-		complete(f, FATE_ENDED | FATE_DONE);
+		complete(f, FATE_ENDED | FATE_DONE, loop);
 	} else {
-		publish(f, FATE_ENDED);
+		publish(f, FATE_ENDED, loop);
 		if (tree_is_last(&f->pending))
-			complete(f, FATE_DONE);
+			complete(f, FATE_DONE, loop);
 	}
 }
 
@@ -125,9 +137,9 @@ static int find_other(struct hive_fiber *handle, struct hive_fiber **ret_fiber)
 {
 	int r = fiber_find(handle, ret_fiber);
 
-	if (r == 0 && *ret_fiber == hive__fiber_here())
-		return -EDEADLK;
-	return r < 0 ? r : fiber_find_held(handle, ret_fiber);
+	if (r < 0)
+		return r;
+	return *ret_fiber == hive__fiber_here() ? -EDEADLK : fiber_is_held(*ret_fiber) ? 0 : -ESRCH;
 }
 
 int hive_fiber_join(struct hive_fiber *fiber, int64_t deadline_ns, int *ret_result)

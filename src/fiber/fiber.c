@@ -4,6 +4,7 @@
 
 #include <rophive/hive.h>
 
+#include "base/check.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "fiber/fiber.h"
@@ -52,9 +53,8 @@ void hive__fiber_cancel_wait(struct hive_fiber *f)
 		hive__fiber_resume(f);
 }
 
-void hive__fiber_free(struct hive_fiber *f)
+void hive__fiber_free(struct hive_fiber *f, struct guest_place *place)
 {
-	struct guest_place *place = hive__place();
 	struct place_cache *cache = place && place->hive == f->hive ? (struct place_cache *)place->cache : NULL;
 
 	hive__stack_put(f->all->stacks, cache ? &cache->stacks : NULL, f->stack);
@@ -81,14 +81,16 @@ static bool goes_on_instead_of_parking(struct hive_fiber *f)
 	return is_cancelled_seq(f, state) && cell_claim(&f->waiter.cell, turn, CELL_CANCELLED) == CELL_OURS_PARKED;
 }
 
-static void end(struct hive_fiber *f)
+/* On the loop of `loop`, which asks for the next one then; NULL: wherever it was dropped. */
+static void end(struct hive_fiber *f, struct guest_place *loop)
 {
 	struct hive *hive = f->hive;
 
-	hive__waiter_ended(f);
-	hive__locals_drop(hive__guest_memory(hive), f->locals);
+	MISUSE(f->waiter.mutexes > 0, "a fiber ended with a mutex held"); /* nobody can unlock it any more */
+	if (f->locals)
+		hive__locals_drop(hive__guest_memory(hive), f->locals);
 	store_relaxed(&f->began, 2u);
-	hive__fiber_ended(f);
+	hive__fiber_ended(f, loop);
 	hive__unhold(hive);
 }
 
@@ -131,7 +133,7 @@ static inline void run_one(struct hive_fiber *f, struct guest_place *place, stru
 		hive__guest_move(f->hive, &f->guest);
 	} else if (request == REQUEST_END) {
 		context_destroy(&f->context);
-		end(f);
+		end(f, place);
 	}
 }
 
@@ -159,7 +161,7 @@ static void drop(struct guest *guest)
 	struct hive_fiber *f = fiber_of_guest(guest);
 
 	f->result = -ECANCELED;
-	end(f);
+	end(f, NULL);
 }
 
 static void visit_stop(void *arg, struct stack stack)
@@ -204,12 +206,10 @@ static void place_leave(void *fibers, void *cache)
 
 static const struct guest_ops ops = { all_stop, all_end, place_leave, hive__fibers_dump };
 
-struct fibers *hive__fibers(struct hive *hive)
+static __attribute__((noinline)) struct fibers *make_fibers(struct hive *hive)
 {
-	struct fibers *all = (struct fibers *)hive__guests(hive), *kept;
+	struct fibers *all, *kept;
 
-	if (all)
-		return all;
 	all = (struct fibers *)hive__memory_new(hive__guest_memory(hive), sizeof *all);
 	if (!all)
 		return NULL;
@@ -226,6 +226,13 @@ struct fibers *hive__fibers(struct hive *hive)
 		hive__overflow_watch(all->stacks, tell_name,
 		                     NULL); /* too many hives: then overflows are told of the first ones */
 	return kept;
+}
+
+struct fibers *hive__fibers(struct hive *hive)
+{
+	struct fibers *all = (struct fibers *)hive__guests(hive);
+
+	return all ? all : make_fibers(hive);
 }
 
 static int check(struct hive *hive, hive_fiber_fn *fn, const struct hive_fiber_options *o)
@@ -293,13 +300,6 @@ static void fill(struct hive_fiber *f, struct fibers *all, hive_fiber_fn *fn, vo
 	fiber_name_write(f, o ? o->name : NULL);
 }
 
-static int launch(struct hive_fiber *f)
-{
-	if (f->pinned == HIVE_WORKER_NONE)
-		return hive__guest_post(f->hive, &f->guest);
-	return hive__guest_post_at(f->hive, &f->guest, f->pinned);
-}
-
 int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const struct hive_fiber_options *options,
                       struct tracker *tracker, struct hive_fiber **ret_fiber)
 {
@@ -309,7 +309,6 @@ int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const str
 	struct fibers *all;
 	struct stack stack;
 	size_t bytes = options && options->stack_bytes ? options->stack_bytes : 0;
-	bool began;
 	int r = check(hive, fn, options);
 
 	all = r == 0 ? hive__fibers(hive) : NULL;
@@ -324,16 +323,13 @@ int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const str
 	f->stack = stack;
 	fill(f, all, fn, arg, options);
 	parent = place && place->hive == hive ? (struct hive_fiber *)place->now : NULL;
-	f->locals = parent ? hive__locals_share(parent->locals) : NULL;
+	f->locals = parent && parent->locals ? hive__locals_share(parent->locals) : NULL;
 	enter_tree(f, parent, tracker);
 	store_relaxed(&f->fate, ret_fiber ? 0u : (uint32_t)FATE_RELEASED);
 	before = ret_fiber ? *ret_fiber : NULL;
 	if (ret_fiber)
 		*ret_fiber = fiber_handle(f); /* before it runs: it may look for itself there */
-	r = hive__guest_begin(hive);
-	began = r == 0;
-	if (r == 0)
-		r = launch(f);
+	r = hive__guest_launch(hive, &f->guest, f->pinned);
 	if (r == 0)
 		return 0;
 	if (ret_fiber)
@@ -342,8 +338,6 @@ int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const str
 	hive__locals_drop(hive__guest_memory(hive), f->locals);
 	store_relaxed(&f->began, 2u); /* it never was one: dumps pass it by */
 	hive__stack_put(all->stacks, cache, stack);
-	if (began)
-		hive__unhold(hive);
 	return r;
 }
 

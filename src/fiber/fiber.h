@@ -89,12 +89,16 @@ struct fibers *hive__fibers(struct hive *hive); /* NULL: no memory */
 struct hive_fiber *hive__fiber_here(void);      /* who runs on this thread, or NULL */
 int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const struct hive_fiber_options *options,
                       struct tracker *tracker, struct hive_fiber **ret_fiber);
-void hive__fiber_resume(struct hive_fiber *f); /* it was PARKED, and the caller claimed it */
-void hive__fiber_free(struct hive_fiber *f);
+void hive__fiber_resume(struct hive_fiber *f);                          /* it was PARKED, and the caller claimed it */
+void hive__fiber_free(struct hive_fiber *f, struct guest_place *place); /* place: the caller's, or NULL */
 void hive__fiber_cancel_wait(struct hive_fiber *f);
 
+/* wait.c */
+/* hive__wait_deliver() where a fiber has ended, on the loop that asks for the next one then. */
+void hive__wait_hand(struct wait wait, struct guest_place *loop);
+
 /* end.c */
-void hive__fiber_ended(struct hive_fiber *f);
+void hive__fiber_ended(struct hive_fiber *f, struct guest_place *loop);
 bool hive__fiber_release(struct hive_fiber *f);
 
 /* local.c */
@@ -103,9 +107,6 @@ void hive__locals_drop(const struct memory *memory, struct locals *locals);
 
 /* dump.c */
 void hive__fibers_dump(void *fibers, void *to, void (*say)(void *to, const char *words));
-
-/* wait.c */
-void hive__waiter_ended(struct hive_fiber *f);
 
 static inline struct hive_fiber *fiber_of_stack(struct stack stack)
 {
@@ -134,8 +135,11 @@ static inline void fiber_name_write(struct hive_fiber *f, const char *name)
 {
 	uint64_t words[4] = { 0 };
 
-	if (name)
-		strncat((char *)words, name, sizeof words - 1);
+	if (!name) {
+		store_relaxed(&f->name_words[0], UINT64_C(0)); /* the others may say what they like */
+		return;
+	}
+	strncat((char *)words, name, sizeof words - 1);
 	for (int i = 0; i < 4; i++)
 		store_relaxed(&f->name_words[i], words[i]);
 }
@@ -181,16 +185,19 @@ static inline int fiber_find(struct hive_fiber *handle, struct hive_fiber **ret_
 	return 0;
 }
 
+static inline bool fiber_is_held(struct hive_fiber *f)
+{
+	return !(load_relaxed(&f->fate) & FATE_RELEASED);
+}
+
 /* The same; -ESRCH also when nobody has its handle any more. */
 static inline int fiber_find_held(struct hive_fiber *handle, struct hive_fiber **ret_fiber)
 {
 	struct hive_fiber *f;
 	int r = fiber_find(handle, &f);
 
-	if (r < 0)
-		return r;
-	if (load_relaxed(&f->fate) & FATE_RELEASED)
-		return -ESRCH;
+	if (r < 0 || !fiber_is_held(f))
+		return r < 0 ? r : -ESRCH;
 	*ret_fiber = f;
 	return 0;
 }

@@ -2,7 +2,6 @@
 /* Waiting, for fibers and for threads. */
 #include <rophive/hive.h>
 
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/parker.h"
 #include "base/thread.h"
@@ -90,6 +89,16 @@ void hive__wait_deliver(struct wait wait)
 		parker_unpark(&((struct thread_waiter *)(void *)wait.who)->parker);
 	else
 		hive__fiber_resume(fiber_of_waiter(wait.who));
+}
+
+void hive__wait_hand(struct wait wait, struct guest_place *loop)
+{
+	struct hive_fiber *f = wait.who->is_thread ? NULL : fiber_of_waiter(wait.who);
+
+	if (f && f->hive == loop->hive && f->pinned == HIVE_WORKER_NONE)
+		hive__guest_hand(loop, &f->guest);
+	else
+		hive__wait_deliver(wait);
 }
 
 bool hive__wait_wake(struct wait wait)
@@ -209,10 +218,4 @@ bool hive__wait_give_up(struct wait wait)
 			;
 	result_of(wait.who);
 	return ours;
-}
-
-/* Its end, on the loop. A mutex that nobody can unlock any more is a mistake of its user's. */
-void hive__waiter_ended(struct hive_fiber *f)
-{
-	MISUSE(f->waiter.mutexes > 0, "a fiber ended with a mutex held");
 }

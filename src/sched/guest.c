@@ -48,28 +48,39 @@ const ATOMIC(uint32_t) *hive__guest_state(struct hive *hive)
 	return &hive->state;
 }
 
-/* A worker keeps some holds in hand, so that a fiber more or less is not a write that all workers share. */
-void hive__hold(struct hive *hive)
+/* The IO worker of this hive that the caller runs on, or NULL. */
+static struct worker *here_in(struct hive *hive)
 {
 	struct worker *w = hive__current_in(hive);
 
-	if (!w || w->kind != HIVE_WORKER_IO) {
-		holds_begin(&hive->holds, 1u);
-		return;
-	}
+	return w && w->kind == HIVE_WORKER_IO ? w : NULL;
+}
+
+/* A worker keeps some holds in hand, so that a fiber more or less is not a write that all workers share. */
+static void take_hold(struct worker *w)
+{
 	if (w->spare_holds == 0) {
-		holds_begin(&hive->holds, TUNE_HOLDS);
+		holds_begin(&w->hive->holds, TUNE_HOLDS);
 		w->spare_holds = TUNE_HOLDS;
 	}
 	w->spare_holds--;
 }
 
-int hive__guest_begin(struct hive *hive)
+void hive__hold(struct hive *hive)
 {
-	struct worker *w = hive__current_in(hive);
+	struct worker *w = here_in(hive);
 
-	if (w && w->kind == HIVE_WORKER_IO) { /* which does not leave meanwhile */
-		hive__hold(hive);
+	if (w)
+		take_hold(w);
+	else
+		holds_begin(&hive->holds, 1u);
+}
+
+/* Holds for what is about to begin. `w`: here. */
+static int begin(struct hive *hive, struct worker *w)
+{
+	if (w) { /* which does not leave meanwhile */
+		take_hold(w);
 		return 0;
 	}
 	if (holds_begin_open(&hive->holds, &hive->state, 1u))
@@ -80,9 +91,9 @@ int hive__guest_begin(struct hive *hive)
 
 void hive__unhold(struct hive *hive)
 {
-	struct worker *w = hive__current_in(hive);
+	struct worker *w = here_in(hive);
 
-	if (!w || w->kind != HIVE_WORKER_IO) {
+	if (!w) {
 		hive__let_end(hive, 1);
 		return;
 	}
@@ -114,8 +125,13 @@ static struct worker *worker_of(struct guest_place *place)
 struct guest *hive__guest_next(struct guest_place *place)
 {
 	struct worker *w = worker_of(place);
+	struct guest *handed = place->handed;
 	struct hive_task task;
 
+	if (handed) {
+		place->handed = NULL;
+		return handed;
+	}
 	while (hive__step_next(w, &task)) {
 		if (task.fn == hive__run_guest) {
 			bump(&w->stats.ran, 1);
@@ -181,12 +197,26 @@ static bool push_pool(struct hive *hive, struct guest *guest)
 
 void hive__guest_ready(struct hive *hive, struct guest *guest)
 {
-	struct worker *w = hive__current_in(hive);
+	struct worker *w = here_in(hive);
 
-	if (w && w->kind == HIVE_WORKER_IO)
+	if (w)
 		ready_here(w, guest);
 	else if (!push_pool(hive, guest))
 		ready_by_mail(hive__main(hive), guest);
+}
+
+/* The queue would give it back at once, so it need not go there. */
+void hive__guest_hand(struct guest_place *place, struct guest *guest)
+{
+	struct worker *w = worker_of(place);
+
+	if (place->handed || !hive__step_would_take(w)) {
+		ready_here(w, guest);
+		return;
+	}
+	place->handed = guest;
+	bump(&w->stats.posted, 1);
+	bump(&w->stats.ran, 1);
 }
 
 bool hive__guest_is_wanted_elsewhere(struct guest_place *place)
@@ -221,15 +251,13 @@ void hive__guest_move(struct hive *hive, struct guest *guest)
 		ready_by_mail(hive__main(hive), guest);
 }
 
-int hive__guest_post(struct hive *hive, struct guest *guest)
+static int post(struct hive *hive, struct worker *here, struct guest *guest)
 {
-	struct worker *w = hive__current_in(hive);
-	struct hive_task task = task_of(guest);
 	int r;
 
-	if (w && w->kind == HIVE_WORKER_IO)
-		return push_local(w, guest) ? 0 : -ENOMEM;
-	r = pool_give(&hive->pool, hive__thread_number(), task, true);
+	if (here)
+		return push_local(here, guest) ? 0 : -ENOMEM;
+	r = pool_give(&hive->pool, hive__thread_number(), task_of(guest), true);
 	if (r == 0)
 		hive__wake_if_needed(hive, &hive->io);
 	else if (r == -ESHUTDOWN)
@@ -259,20 +287,33 @@ void hive__guest_ready_at(struct hive *hive, struct guest *guest, uint32_t worke
 	}
 }
 
-int hive__guest_post_at(struct hive *hive, struct guest *guest, uint32_t worker)
+static int post_at(struct hive *hive, struct worker *here, struct guest *guest, uint32_t worker)
 {
 	struct worker *w = hive__find_io(hive, worker);
 
 	wrap(guest, worker == HIVE_WORKER_MAIN ? HIVE_WORKER_NONE : worker);
-	if (w && w == hive__current()) {
+	if (w && w == here) {
 		hive__mail_append(w, &guest->parcel);
 		bump(&w->stats.posted, 1);
 		return 0;
 	}
 	if (!w || !inbox_push(&w->inbox, &guest->parcel.letter))
-		return hive__guest_post(hive, guest); /* it has left, or everybody has */
+		return post(hive, here, guest); /* it has left, or everybody has */
 	hive__wake_if_asleep(w);
 	return 0;
+}
+
+int hive__guest_launch(struct hive *hive, struct guest *guest, uint32_t worker)
+{
+	struct worker *here = here_in(hive);
+	int r = begin(hive, here);
+
+	if (r < 0)
+		return r;
+	r = worker == HIVE_WORKER_NONE ? post(hive, here, guest) : post_at(hive, here, guest, worker);
+	if (r < 0)
+		hive__unhold(hive);
+	return r;
 }
 
 int hive__guest_compute(struct hive *hive, struct guest *guest)
@@ -297,9 +338,9 @@ int hive__guest_wait_word(struct hive *hive, ATOMIC(uint32_t) *word, uint32_t va
 /* Any thread. A guest's task was to be dropped: one that has begun has to end, so it runs; another one is told. */
 void hive__drop_guest(struct hive *hive, struct guest *guest)
 {
-	struct worker *w = hive__current_in(hive);
+	struct worker *w = here_in(hive);
 
-	if (!guest->drop && w && w->kind == HIVE_WORKER_IO) {
+	if (!guest->drop && w) {
 		hive__run_task(w, task_of(guest));
 		return;
 	}

@@ -34,8 +34,9 @@ struct guest_ops {
 
 struct guest_place { /* of an IO worker; O */
 	struct hive *hive;
-	void *now;   /* who runs */
-	void *cache; /* what its guests keep there */
+	void *now;            /* who runs */
+	void *cache;          /* what its guests keep there */
+	struct guest *handed; /* who runs next */
 };
 
 /* Any thread. The caller's place; NULL: it is not on an IO worker. Ask again after each switch of stacks. */
@@ -55,8 +56,6 @@ const ATOMIC(uint32_t) *hive__guest_state(struct hive *hive);
 
 /* Any thread. Not when the hive may have ended: who begins something asked the door first, or holds already. */
 void hive__hold(struct hive *hive);
-/* Any thread. Holds for what is about to begin: 0, or -ESHUTDOWN, and then it does not. */
-int hive__guest_begin(struct hive *hive);
 void hive__unhold(struct hive *hive);
 
 /* Any thread; the caller holds. */
@@ -64,6 +63,8 @@ void hive__guest_ready(struct hive *hive, struct guest *guest);
 /* IO worker, where a guest has come to rest: the next one of the step under way, when it is a guest's turn; others are run on
  * the way. NULL: the step is over. It counts as run.                                                                    */
 struct guest *hive__guest_next(struct guest_place *place);
+/* IO worker, where a guest has come to rest and hive__guest_next() is asked next; the caller holds. As hive__guest_ready(). */
+void hive__guest_hand(struct guest_place *place, struct guest *guest);
 /* IO worker. Behind everybody else, on this worker; nobody else takes it from there. */
 void hive__guest_yield(struct guest_place *place, struct guest *guest);
 /* IO worker, where a guest has just yielded so: the next one, maybe itself, if it runs by the same function; NULL: that is for the
@@ -73,13 +74,12 @@ struct guest *hive__guest_after_yield(struct guest_place *place, guest_fn *run);
 bool hive__guest_is_wanted_elsewhere(struct guest_place *place);
 /* IO worker, which has left it; the caller holds. To whoever is idle. */
 void hive__guest_move(struct hive *hive, struct guest *guest);
-/* Any thread. Its first run, to be counted as a post: 0, -ENOMEM, -ESHUTDOWN. */
-int hive__guest_post(struct hive *hive, struct guest *guest);
 /* Any thread. On this very worker: `worker` as in hive_post_to(). 0, -ESRCH, -EINVAL; when it has left meanwhile, anywhere. */
 int hive__guest_check_worker(struct hive *hive, uint32_t worker);
 void hive__guest_ready_at(struct hive *hive, struct guest *guest, uint32_t worker);
-/* Any thread. Its first run, on this very worker; as hive__guest_post(). */
-int hive__guest_post_at(struct hive *hive, struct guest *guest, uint32_t worker);
+/* Any thread. Holds for what begins with this, and posts its first run, on this very worker or, HIVE_WORKER_NONE, anywhere: 0, or
+ * -ENOMEM, -ESHUTDOWN, and then it does not begin.                                                                          */
+int hive__guest_launch(struct hive *hive, struct guest *guest, uint32_t worker);
 /* Any thread; the caller holds. To the compute workers: 0, -ENOMEM; -ENOTSUP: there are none. */
 int hive__guest_compute(struct hive *hive, struct guest *guest);
 

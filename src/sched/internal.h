@@ -267,6 +267,7 @@ bool hive__beat(struct worker *w);
 bool hive__beat_stepped(struct worker *w, int64_t *ret_wait_ns);
 void hive__run_task(struct worker *w, struct hive_task task);
 bool hive__step_next(struct worker *w, struct hive_task *ret_task);
+bool hive__step_would_take(struct worker *w);
 struct guest *hive__step_next_guest(struct worker *w, guest_fn *run);
 void hive__call_hook(struct worker *w, hive_fn *hook);
 

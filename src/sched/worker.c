@@ -197,6 +197,20 @@ static bool next_local(struct worker *w, struct hive_task *ret_task)
 	return local_size(&w->local) > 0 && local_pop(&w->local, ret_task, &w->newest_run, w->setup.newest_run);
 }
 
+/* Would a task that is pushed into the local queue now be the next one of the step under way? Then it counts as such. */
+bool hive__step_would_take(struct worker *w)
+{
+	struct step *step = w->step;
+	bool is_next = !w->local.oldest &&
+	               w->newest_run < w->setup.newest_run; /* else it is, or may be, an older one's turn */
+
+	if (!step || step->next != next_local || !is_next || !step_goes_on(w, step))
+		return false;
+	step->done++;
+	w->newest_run++;
+	return true;
+}
+
 /* Step 4. True: there was something. */
 static bool run_local(struct worker *w)
 {

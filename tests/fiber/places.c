@@ -20,12 +20,21 @@ struct pinned {
 	struct hive_fiber *other;
 };
 
+static int do_nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
 /* Through every kind of wait it comes back to its worker. */
 static int stay(void *arg)
 {
 	struct pinned *p = arg;
+	struct hive_fiber *child;
 
 	for (; p->rounds > 0; p->rounds--) {
+		CHECK_OK(hive_spawn(hive_current(), do_nothing, NULL, NULL, &child));
+		CHECK_OK(hive_fiber_join(child, HIVE_FOREVER, NULL));
 		p->away += hive_worker_current() != p->worker;
 		CHECK_OK(hive_yield());
 		p->away += hive_worker_current() != p->worker;
@@ -63,6 +72,59 @@ TEST(a_pinned_fiber_stays_with_its_worker)
 		}
 		CHECK_OK(hive_fiber_cancel(other));
 		CHECK_EQ(world_result(other), -ECANCELED);
+		world_close(&w, HIVE_DRAIN);
+	}
+}
+
+/* ---- whose turn it is ---- */
+
+static char turns[8];
+
+static void note(char who)
+{
+	turns[strlen(turns)] = who;
+}
+
+static void note_task(void *arg)
+{
+	(void)arg;
+	note('t');
+}
+
+static int note_child(void *arg)
+{
+	(void)arg;
+	note('c');
+	return 0;
+}
+
+static int join_before_others(void *arg)
+{
+	struct hive *hive = hive_current();
+	struct hive_fiber *child;
+
+	CHECK_OK(hive_post_local(note_task, arg));
+	CHECK_OK(hive_spawn(hive, note_child, NULL, NULL, &child));
+	CHECK_OK(hive_fiber_join(child, HIVE_FOREVER, NULL));
+	note('j');
+	return 0;
+}
+
+/* Who joins goes on when its turn comes by the order of the worker, whether or not it went through the queue. */
+TEST(a_joiner_has_its_turn_by_the_order_of_its_worker)
+{
+	const enum hive_order orders[] = { HIVE_ORDER_NEWEST, HIVE_ORDER_OLDEST };
+	const char *expected[] = { "cjt", "tcj" };
+
+	for (int i = 0; i < 2; i++) {
+		struct hive_worker_options io = { .order = orders[i] };
+		struct hive_options o = { .io_workers = 1, .io = &io };
+		struct world w = world_with((struct hive_sim_options){ .seed = 3 }, o);
+
+		memset(turns, 0, sizeof turns);
+		CHECK_EQ(world_result(world_spawn(&w, join_before_others, NULL)), 0);
+		world_settle(&w);
+		CHECK_STR(turns, expected[i]);
 		world_close(&w, HIVE_DRAIN);
 	}
 }
