@@ -110,7 +110,8 @@ static uint32_t rob_at_random(struct worker *w, struct workers *set, uint32_t li
 	return loot;
 }
 
-/* How good a victim it is; 0: none. Who searches has nothing, or has just found something for itself. */
+/* How good a victim it is; 0: none. Who searches has nothing, or has just found something for itself: he is the last choice, but
+ * one. Were he none, a thief would neither rob him nor fall asleep while he has tasks and does not run.                     */
 static uint64_t rank_victim(const struct worker *w, struct worker *victim, uint32_t limit)
 {
 	uint64_t size;
@@ -119,7 +120,7 @@ static uint64_t rank_victim(const struct worker *w, struct worker *victim, uint3
 		return 0;
 	size = local_size(&victim->local);
 	if (w->setup.victim == HIVE_VICTIM_BUSIEST)
-		return load_relaxed(&victim->seeks) ? 0 : size;
+		return size == 0 ? 0 : load_relaxed(&victim->seeks) ? 1 : size + 1;
 	return size == 0 ? 0 : limit - (w->index > victim->index ? w->index - victim->index : victim->index - w->index);
 }
 

@@ -257,7 +257,7 @@ TEST(the_busiest_worker_is_robbed)
 	}
 }
 
-/* F-47: who searches, or may not be stolen from, is left alone, however much it has. */
+/* F-47: who searches is left alone as long as anybody else has something; who may not be stolen from, always. */
 TEST(who_searches_is_not_robbed_as_the_busiest)
 {
 	struct hive_worker_options o = { .order = HIVE_ORDER_OLDEST, .victim = HIVE_VICTIM_BUSIEST };
@@ -273,9 +273,12 @@ TEST(who_searches_is_not_robbed_as_the_busiest)
 	CHECK_EQ(local_size(&l.w[1]->local), 9);
 	CHECK_EQ(local_size(&l.w[2]->local), 1);
 	CHECK_EQ(local_size(&l.w[3]->local), 9);
-	store_relaxed(&l.w[1]->seeks, 0u);
+	lone_beat(&l, 0);
+	CHECK_EQ(local_size(&l.w[1]->local), 9);
+	CHECK_EQ(local_size(&l.w[2]->local), 0);
 	lone_beat(&l, 0);
 	CHECK_EQ(local_size(&l.w[1]->local), 5);
+	CHECK_EQ(local_size(&l.w[3]->local), 9);
 	lone_close(&l);
 }
 
