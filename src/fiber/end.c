@@ -108,7 +108,7 @@ static bool strike_off(struct hive_fiber *f, struct wait_node *node, uint64_t bi
 }
 
 /* `bits` FATE_JOINING: for who joins; it stays unless the wait fails. -EALREADY: somebody else does. */
-static int wait_for_end(struct hive_fiber *f, int64_t deadline_ns, uint64_t bits)
+static inline __attribute__((always_inline)) int wait_for_end(struct hive_fiber *f, int64_t deadline_ns, uint64_t bits)
 {
 	struct wait_node node;
 	struct wait wait;
@@ -127,7 +127,7 @@ static int wait_for_end(struct hive_fiber *f, int64_t deadline_ns, uint64_t bits
 		hive__wait_give_up(wait);
 		return fate & bits ? -EALREADY : 0;
 	}
-	r = hive__wait_end(wait, deadline_ns);
+	r = fiber_wait_end(wait, deadline_ns);
 	if (r < 0)
 		strike_off(f, &node, bits);
 	return r < 0 && fate_has_ended(&f->fate) ? 0 : r;

@@ -107,11 +107,11 @@ static void furnish(struct guest_place *place)
 	place->cache = cache;
 }
 
-static void begin(struct hive_fiber *f)
+static void begin(struct hive_fiber *f, const struct context *loop)
 {
 	f->guest.drop = NULL;
 	store_relaxed(&f->began, 1u);
-	context_make(&f->context, f->stack.low, f->stack.bytes - STACK_TOP, body, f);
+	context_make_like(&f->context, f->stack.low, f->stack.bytes - STACK_TOP, body, f, loop);
 }
 
 /* Goes on with it until it, or another one to which it has passed the thread on, parks or ends, or none of them is next. */
@@ -120,7 +120,7 @@ static inline void run_one(struct hive_fiber *f, struct guest_place *place, stru
 	enum fiber_request request;
 
 	if (f->guest.drop)
-		begin(f);
+		begin(f, loop);
 	do {
 		place->now = f;
 		f->loop = loop;
@@ -320,7 +320,8 @@ int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const str
 	if (r < 0)
 		return r;
 	f = fiber_of_stack(stack);
-	f->stack = stack;
+	if (f->stack.low != stack.low) /* else it has been a fiber before, and what it says is still true */
+		f->stack = stack;
 	fill(f, all, fn, arg, options);
 	parent = place && place->hive == hive ? (struct hive_fiber *)place->now : NULL;
 	f->locals = parent && parent->locals ? hive__locals_share(parent->locals) : NULL;
@@ -386,8 +387,7 @@ static inline void yield(struct hive_fiber *f, struct guest_place *place)
 		fiber_leave(f, REQUEST_MOVE);
 		return;
 	}
-	hive__guest_yield(place, &f->guest);
-	guest = hive__guest_after_yield(place, run);
+	guest = hive__guest_yield(place, &f->guest);
 	next = guest ? fiber_of_guest(guest) : NULL;
 	if (next == f)
 		return;
@@ -396,7 +396,7 @@ static inline void yield(struct hive_fiber *f, struct guest_place *place)
 		return;
 	}
 	if (next->guest.drop)
-		begin(next);
+		begin(next, f->loop);
 	place->now = next;
 	next->loop = f->loop;
 	context_switch(&f->context, &next->context);

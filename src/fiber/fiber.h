@@ -128,8 +128,28 @@ static inline void fiber_leave(struct hive_fiber *f, enum fiber_request request)
 	context_switch(&f->context, f->loop);
 }
 
+/* Who waited goes on: how its wait ended. */
+static inline int waiter_result(struct waiter *who)
+{
+	enum cell_phase phase = cell_end(&who->cell);
+
+	store_relaxed(&who->why, (const char *)NULL);
+	if (phase == CELL_LATE)
+		return -ETIMEDOUT;
+	return phase == CELL_CANCELLED ? -ECANCELED : 0;
+}
+
 #define fiber_of_guest(g) ((struct hive_fiber *)(void *)(g))
 #define fiber_of_waiter(w) ((struct hive_fiber *)(void *)((char *)(w)-offsetof(struct hive_fiber, waiter)))
+
+/* hive__wait_end(), with the switch inside its caller where that is all there is to do (see fiber_leave). */
+static inline __attribute__((always_inline)) int fiber_wait_end(struct wait wait, int64_t deadline_ns)
+{
+	if (wait.who->is_thread || deadline_ns != HIVE_FOREVER)
+		return hive__wait_end(wait, deadline_ns);
+	fiber_leave(fiber_of_waiter(wait.who), REQUEST_PARK);
+	return waiter_result(wait.who);
+}
 
 static inline void fiber_name_write(struct hive_fiber *f, const char *name)
 {

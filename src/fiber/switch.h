@@ -14,7 +14,7 @@
  *  - Shadow stacks (CET) and landing pads (CET, BTI): the code is built without, and a process that enforces them cannot
  *    run it. The linker sees that by the missing notes and turns them off.
  *
- * A new context begins with the floating-point control words of who made it.
+ * A new context begins with the floating-point control words of who made it, or of a thread's own context.
  *
  * Debuggers and dumps: context_place() tells where a context will go on. */
 #include <stddef.h>
@@ -32,14 +32,22 @@ struct context { /* O  of the thread that runs it, or that is about to switch to
 };
 
 /* The saved place that, gone to, begins fn(arg) on that stack. */
-void *hive__context_frame(void *stack_low, size_t stack_bytes, context_fn *fn, void *arg);
+void *hive__context_frame(void *stack_low, size_t stack_bytes, context_fn *fn, void *arg, uint64_t control);
 
 /* A context that will begin fn(arg) on the given stack (low address, bytes) at the first switch to it. fn never returns: its
  * last act is context_leave(). The top of the stack need not be aligned.                                                  */
 static inline void context_make(struct context *c, void *stack_low, size_t stack_bytes, context_fn *fn, void *arg)
 {
 	context_note_make(&c->notes, stack_low, stack_bytes, &fn, &arg);
-	c->sp = hive__context_frame(stack_low, stack_bytes, fn, arg);
+	c->sp = hive__context_frame(stack_low, stack_bytes, fn, arg, context_control());
+}
+
+/* The same with the control words of `like`, which context_here() filled: they need not be read again. */
+static inline void context_make_like(struct context *c, void *stack_low, size_t stack_bytes, context_fn *fn, void *arg,
+                                     const struct context *like)
+{
+	context_note_make(&c->notes, stack_low, stack_bytes, &fn, &arg);
+	c->sp = hive__context_frame(stack_low, stack_bytes, fn, arg, like->control);
 }
 
 /* The context of a thread's own stack (the worker's loop), to be filled on that thread before its first switch away. */
@@ -71,7 +79,7 @@ CONTEXT_INLINE void context_enter(struct context *from, struct context *to)
 CONTEXT_INLINE void context_leave(struct context *from, struct context *to)
 {
 	context_note_leave(&from->notes, &to->notes);
-	context_swap(&from->sp, to->sp);
+	context_swap_known(&from->sp, to->sp, 0); /* nobody asks for what it had */
 	__builtin_unreachable();
 }
 

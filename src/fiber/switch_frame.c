@@ -13,7 +13,7 @@ enum { FRAME_FN = 0, FRAME_ARG = 1, FRAME_FP = 10, FRAME_BACK = 11, FRAME_CONTRO
 enum { FRAME_BACK = 0, FRAME_FP = 1, FRAME_FN = 2, FRAME_ARG = 3, FRAME_CONTROL = 25, FRAME_WORDS = 26 };
 #endif
 
-void *hive__context_frame(void *stack_low, size_t stack_bytes, context_fn *fn, void *arg)
+void *hive__context_frame(void *stack_low, size_t stack_bytes, context_fn *fn, void *arg, uint64_t control)
 {
 	uintptr_t top = ((uintptr_t)stack_low + stack_bytes) & ~(uintptr_t)15;
 	uintptr_t *frame = (uintptr_t *)top - FRAME_WORDS;
@@ -23,6 +23,6 @@ void *hive__context_frame(void *stack_low, size_t stack_bytes, context_fn *fn, v
 	frame[FRAME_ARG] = (uintptr_t)arg;
 	frame[FRAME_BACK] = (uintptr_t)hive__context_entry;
 	frame[FRAME_FP] = 0; /* where a backtrace by frame pointers ends */
-	frame[FRAME_CONTROL] = context_control();
+	frame[FRAME_CONTROL] = control;
 	return frame;
 }

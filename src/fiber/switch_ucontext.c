@@ -15,12 +15,13 @@ static void begin(unsigned fn_high, unsigned fn_low, unsigned arg_high, unsigned
 	fn((void *)(uintptr_t)((uint64_t)arg_high << 32 | arg_low));
 }
 
-void *hive__context_frame(void *stack_low, size_t stack_bytes, context_fn *fn, void *arg)
+void *hive__context_frame(void *stack_low, size_t stack_bytes, context_fn *fn, void *arg, uint64_t control)
 {
 	uintptr_t top = ((uintptr_t)stack_low + stack_bytes - sizeof(ucontext_t)) & ~(uintptr_t)63;
 	ucontext_t *place = (ucontext_t *)top;
 	uint64_t f = (uint64_t)(uintptr_t)fn, a = (uint64_t)(uintptr_t)arg;
 
+	(void)control; /* a copy of ours is in it */
 	memset(place, 0, sizeof *place);
 	getcontext(place);
 	place->uc_stack.ss_sp = stack_low;

@@ -36,18 +36,15 @@ enum { CONTEXT_PC = 8, CONTEXT_FP = 16, CONTEXT_FRAME = 152 }; /* for debuggers:
 		"xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",                          \
 		"xmm15" CONTEXT_CLOBBERS_AVX512
 
-#define CONTEXT_GO(SAVE_CONTROL)                                         \
-	"leaq	1f(%%rip), %%rax\n"                                        \
-	"leaq	-152(%%rsp), %%rsp\n"                                      \
-	"movq	%%rax, 8(%%rsp)\n"                                         \
-	"movq	%%rbp, 16(%%rsp)\n" SAVE_CONTROL "movq	%%rsp, (%%rdi)\n" \
-	"movq	%%rsi, %%rsp\n"                                            \
-	"movq	8(%%rsp), %%rcx\n"                                         \
-	"movq	16(%%rsp), %%rbp\n"                                        \
-	"ldmxcsr	(%%rsp)\n"                                              \
-	"fldcw	4(%%rsp)\n"                                               \
-	"leaq	152(%%rsp), %%rsp\n"                                       \
-	"jmp	*%%rcx\n"                                                   \
+#define CONTEXT_GO(SAVE_CONTROL, LOAD_CONTROL)                              \
+	"leaq	1f(%%rip), %%rax\n"                                           \
+	"leaq	-152(%%rsp), %%rsp\n"                                         \
+	"movq	%%rax, 8(%%rsp)\n"                                            \
+	"movq	%%rbp, 16(%%rsp)\n" SAVE_CONTROL "movq	%%rsp, (%%rdi)\n"    \
+	"movq	%%rsi, %%rsp\n"                                               \
+	"movq	8(%%rsp), %%rcx\n"                                            \
+	"movq	16(%%rsp), %%rbp\n" LOAD_CONTROL "leaq	152(%%rsp), %%rsp\n" \
+	"jmp	*%%rcx\n"                                                      \
 	"1:\n"
 
 static inline __attribute__((always_inline)) void context_swap(void **ret_saved, void *go_on)
@@ -55,16 +52,26 @@ static inline __attribute__((always_inline)) void context_swap(void **ret_saved,
 	uint64_t scratch = 0;
 
 	__asm__ volatile(CONTEXT_GO("stmxcsr	(%%rsp)\n"
-	                            "fnstcw	4(%%rsp)\n")
+	                            "fnstcw	4(%%rsp)\n",
+	                            "ldmxcsr	(%%rsp)\n"
+	                            "fldcw	4(%%rsp)\n")
 	                 : "+D"(ret_saved), "+S"(go_on), "+d"(scratch)
 	                 :
 	                 : CONTEXT_CLOBBERS);
 }
 
-/* With the control words that this context is known to have. */
+/* With the control words that this context is known to have: they are not read, and the same ones over there not loaded. (To
+ * compare those that were just read takes longer than to load them.)                                                      */
 static inline __attribute__((always_inline)) void context_swap_known(void **ret_saved, void *go_on, uint64_t control)
 {
-	__asm__ volatile(CONTEXT_GO("movq	%%rdx, (%%rsp)\n")
+	__asm__ volatile(CONTEXT_GO("movq	%%rdx, (%%rsp)\n", "cmpl	%%edx, (%%rsp)\n"
+	                                                           "jne	2f\n"
+	                                                           "shrq	$32, %%rdx\n"
+	                                                           "cmpw	%%dx, 4(%%rsp)\n"
+	                                                           "je	3f\n"
+	                                                           "2:	ldmxcsr	(%%rsp)\n"
+	                                                           "fldcw	4(%%rsp)\n"
+	                                                           "3:\n")
 	                 : "+D"(ret_saved), "+S"(go_on), "+d"(control)
 	                 :
 	                 : CONTEXT_CLOBBERS);

@@ -110,16 +110,6 @@ bool hive__wait_wake(struct wait wait)
 	return claim != CELL_NOT_OURS;
 }
 
-static int result_of(struct waiter *who)
-{
-	enum cell_phase phase = cell_end(&who->cell);
-
-	store_relaxed(&who->why, (const char *)NULL);
-	if (phase == CELL_LATE)
-		return -ETIMEDOUT;
-	return phase == CELL_CANCELLED ? -ECANCELED : 0;
-}
-
 /* 0: there is a token. In a world without threads others must be let run meanwhile. */
 static int take_token(struct parker *parker, int64_t deadline_ns)
 {
@@ -152,12 +142,12 @@ static int end_thread(struct waiter *who, uint64_t turn, int64_t deadline_ns)
 	int r = take_token(parker, deadline_ns);
 
 	if (r < 0 && cell_claim(&who->cell, turn, CELL_LATE) != CELL_NOT_OURS) {
-		result_of(who);
+		waiter_result(who);
 		return r;
 	}
 	while (r < 0) /* somebody was faster: his token is on its way */
 		r = take_token(parker, HIVE_FOREVER);
-	return result_of(who);
+	return waiter_result(who);
 }
 
 /* Rung before its time, because nobody may wait any more: that is a cancel, unless the wait is shielded from those. */
@@ -192,14 +182,14 @@ static inline __attribute__((always_inline)) int end_fiber(struct hive_fiber *f,
 		r = hive__alarm_start(deadline_ns, ring, f, &alarm);
 	}
 	if (r < 0 && cell_claim(&f->waiter.cell, turn, CELL_LATE) != CELL_NOT_OURS) {
-		result_of(&f->waiter);
+		waiter_result(&f->waiter);
 		return r;
 	}
 	fiber_leave(f, REQUEST_PARK);
 	if (alarm != 0 && !hive__alarm_stop(f->hive, alarm))
 		while (!load_acquire(&f->alarm_rung)) /* ALARM-2 (pairs with ALARM-1) */
 			hive__thread_yield();
-	return result_of(&f->waiter);
+	return waiter_result(&f->waiter);
 }
 
 int hive__wait_end(struct wait wait, int64_t deadline_ns)
@@ -216,6 +206,6 @@ bool hive__wait_give_up(struct wait wait)
 	if (!ours && wait.who->is_thread)
 		while (take_token(&((struct thread_waiter *)(void *)wait.who)->parker, HIVE_FOREVER) < 0)
 			;
-	result_of(wait.who);
+	waiter_result(wait.who);
 	return ours;
 }

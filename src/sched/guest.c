@@ -228,7 +228,7 @@ bool hive__guest_is_wanted_elsewhere(struct guest_place *place)
 }
 
 /* This queue costs no atomic step: it is the worker's own, first in, first out, and it waits for the local tasks and the pool. */
-void hive__guest_yield(struct guest_place *place, struct guest *guest)
+struct guest *hive__guest_yield(struct guest_place *place, struct guest *guest)
 {
 	struct worker *w = worker_of(place);
 
@@ -238,11 +238,7 @@ void hive__guest_yield(struct guest_place *place, struct guest *guest)
 	w->yielded.last = &guest->parcel.letter.next;
 	bump(&w->stats.private_tasks, 1);
 	bump(&w->stats.posted, 1);
-}
-
-struct guest *hive__guest_after_yield(struct guest_place *place, guest_fn *run)
-{
-	return hive__step_next_guest(worker_of(place), run);
+	return hive__step_next_guest(w, guest->run);
 }
 
 void hive__guest_move(struct hive *hive, struct guest *guest)

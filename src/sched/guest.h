@@ -65,11 +65,9 @@ void hive__guest_ready(struct hive *hive, struct guest *guest);
 struct guest *hive__guest_next(struct guest_place *place);
 /* IO worker, where a guest has come to rest and hive__guest_next() is asked next; the caller holds. As hive__guest_ready(). */
 void hive__guest_hand(struct guest_place *place, struct guest *guest);
-/* IO worker. Behind everybody else, on this worker; nobody else takes it from there. */
-void hive__guest_yield(struct guest_place *place, struct guest *guest);
-/* IO worker, where a guest has just yielded so: the next one, maybe itself, if it runs by the same function; NULL: that is for the
- * loop to find out.                                                                                                       */
-struct guest *hive__guest_after_yield(struct guest_place *place, guest_fn *run);
+/* IO worker. Behind everybody else, on this worker; nobody else takes it from there. The next one, maybe itself, if it runs by
+ * the same function; NULL: who is next is for the loop to find out.                                                      */
+struct guest *hive__guest_yield(struct guest_place *place, struct guest *guest);
 /* IO worker. Somebody is idle, and this worker has enough to do without the guest that runs. */
 bool hive__guest_is_wanted_elsewhere(struct guest_place *place);
 /* IO worker, which has left it; the caller holds. To whoever is idle. */

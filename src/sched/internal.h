@@ -275,9 +275,39 @@ void hive__call_hook(struct worker *w, hive_fn *hook);
 struct parcel *hive__parcel_new(struct worker *home);
 struct delayed *hive__delayed_new(struct worker *home);
 void hive__parcel_free(struct parcel *p);
-void hive__mail_append(struct worker *w, struct parcel *p);
-struct parcel *hive__mail_take(struct worker *w);
-void hive__mail_take_back(struct worker *w);
+
+static inline void hive__mail_append(struct worker *w, struct parcel *p)
+{
+	p->letter.next = NULL;
+	*w->mail.last = &p->letter;
+	w->mail.last = &p->letter.next;
+	bump(&w->stats.private_tasks, 1);
+}
+
+static inline struct parcel *hive__mail_take(struct worker *w)
+{
+	struct letter *first = w->mail.first;
+
+	if (!first)
+		return NULL;
+	w->mail.first = first->next;
+	if (!w->mail.first)
+		w->mail.last = &w->mail.first;
+	bump(&w->stats.private_tasks, (uint64_t)-1);
+	return parcel_of_letter(first);
+}
+
+/* Who has yielded comes behind what is there by now. */
+static inline void hive__mail_take_back(struct worker *w)
+{
+	if (!w->yielded.first)
+		return;
+	*w->mail.last = w->yielded.first;
+	w->mail.last = w->yielded.last;
+	w->yielded.first = NULL;
+	w->yielded.last = &w->yielded.first;
+}
+
 void hive__receive(struct worker *w, struct letter *letters);
 
 /* sleep.c */

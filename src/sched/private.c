@@ -78,38 +78,6 @@ void hive__parcel_free(struct parcel *p)
 		give_back(spares, slab);
 }
 
-void hive__mail_append(struct worker *w, struct parcel *p)
-{
-	p->letter.next = NULL;
-	*w->mail.last = &p->letter;
-	w->mail.last = &p->letter.next;
-	bump(&w->stats.private_tasks, 1);
-}
-
-/* Who has yielded comes behind what is there by now. */
-void hive__mail_take_back(struct worker *w)
-{
-	if (!w->yielded.first)
-		return;
-	*w->mail.last = w->yielded.first;
-	w->mail.last = w->yielded.last;
-	w->yielded.first = NULL;
-	w->yielded.last = &w->yielded.first;
-}
-
-struct parcel *hive__mail_take(struct worker *w)
-{
-	struct letter *first = w->mail.first;
-
-	if (!first)
-		return NULL;
-	w->mail.first = first->next;
-	if (!w->mail.first)
-		w->mail.last = &w->mail.first;
-	bump(&w->stats.private_tasks, (uint64_t)-1);
-	return parcel_of_letter(first);
-}
-
 /* Its addressee left before it arrived, and the slot has a new owner, for whom it was never meant. An answer goes to the main
  * worker, as promised; a task may run anywhere. False: it must be kept here.                                             */
 static bool forward(struct worker *w, struct parcel *p)

@@ -33,8 +33,12 @@ static inline int32_t tune_local_budget(int32_t capacity)
 /* Longest time a step goes on after its first task. [ns]  Bench: mixed_ui. */
 #define TUNE_SLICE_NS 500000
 
-/* Tasks between two looks at the clock while they are short, that is below 1/64 of the slice. [tasks, fixed]  Bench: post. */
-#define TUNE_CLOCK_STRIDE 8
+/* Tasks between two looks at the clock while they are short, that is below 1/64 of the slice, and while they are tiny. So many
+ * that turn out to be long make a step longer than its slice. [tasks, fixed]  Bench: post, yield. */
+#define TUNE_SHORT 64
+#define TUNE_SHORT_STRIDE 8
+#define TUNE_TINY 1024
+#define TUNE_TINY_STRIDE 16
 
 /* Busy beats between two looks at the shared pool. [beats]  Bench: steal, mixed. */
 #define TUNE_POOL_PROBE_INTERVAL 47

@@ -21,7 +21,16 @@ static struct step step_begin(struct worker *w, int32_t budget, step_source *nex
 	return s;
 }
 
-static bool step_goes_on(struct worker *w, struct step *s)
+static uint32_t stride(const struct step *s, int64_t spent_ns)
+{
+	int64_t fair_ns = (int64_t)s->done * s->slice_ns; /* what so many tasks may take that share a slice */
+
+	if (spent_ns > fair_ns / TUNE_SHORT)
+		return 1;
+	return spent_ns > fair_ns / TUNE_TINY ? TUNE_SHORT_STRIDE : TUNE_TINY_STRIDE;
+}
+
+static inline bool step_goes_on(struct worker *w, struct step *s)
 {
 	int64_t spent_ns;
 
@@ -30,7 +39,7 @@ static bool step_goes_on(struct worker *w, struct step *s)
 	if (s->done < s->next_look)
 		return true;
 	spent_ns = hive__now(w->hive) - s->began_ns;
-	s->next_look += spent_ns / s->done < s->slice_ns / 64 ? TUNE_CLOCK_STRIDE : 1;
+	s->next_look += stride(s, spent_ns);
 	return spent_ns < s->slice_ns;
 }
 
