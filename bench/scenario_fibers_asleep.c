@@ -85,7 +85,10 @@ int bench_fibers_asleep(const struct bench_params *params, struct record *result
 	static struct night night;
 	struct rig rig;
 	int64_t n = params->n, before_kb = machine_memory_kb();
-	int code = rig_open(&rig, params, params->threads, 0);
+	struct bench_params as_runtime = *params;
+	if (as_runtime.timers == HIVE_TIMERS_DEFAULT)
+		as_runtime.timers = HIVE_TIMERS_WHEEL; /* what hive_runtime_start() takes */
+	int code = rig_open(&rig, &as_runtime, params->threads, 0);
 	if (code)
 		return code;
 	sync_sleep_exactly();
