@@ -50,10 +50,11 @@ static struct one *find_free(int self)
 
 static void join(struct one *o, int self)
 {
-	int64_t deadline = some_deadline();
+	int64_t deadline;
 	int result = -1, r;
 
-	o->taken = true;
+	o->taken = true; /* before the clock is asked: others run meanwhile */
+	deadline = some_deadline();
 	r = hive_fiber_join(o->handle, deadline, &result);
 	check_wait(self, r, deadline);
 	if (r < 0) {
