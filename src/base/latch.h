@@ -34,6 +34,23 @@ static inline uint64_t latch_take(ATOMIC(uint64_t) *word)
 	}
 }
 
+/* The same while those bits of the word are as expected. False: they are others. */
+static inline bool latch_take_while(ATOMIC(uint64_t) *word, uint64_t mask, uint64_t bits, uint64_t *ret_word)
+{
+	uint64_t seen = load_relaxed(word);
+
+	for (uint32_t tries = 0; (seen & mask) == bits; tries++) {
+		/* LATCH-1 (pairs with LATCH-2, MUTEX-2 and SEM-2) */
+		if (!(seen & LATCH_TAKEN) && cas_acquire(word, &seen, seen | LATCH_TAKEN)) {
+			*ret_word = seen;
+			return true;
+		}
+		hive__latch_stay_away(tries);
+		seen = load_relaxed(word);
+	}
+	return false;
+}
+
 /* The same where nobody is expected and nothing is set. False: somebody is inside, or the word is not 0. */
 static inline bool latch_take_zero(ATOMIC(uint64_t) *word)
 {

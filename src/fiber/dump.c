@@ -89,10 +89,11 @@ static void visit(void *arg, struct stack stack)
 {
 	struct speech *s = (struct speech *)arg;
 	struct hive_fiber *f = fiber_of_stack(stack);
-	uint32_t began = load_relaxed(&f->began), generation = load_relaxed(&f->generation);
+	uint64_t life = load_relaxed(&f->fate) & FATE_LIFE;
+	uint32_t began = load_relaxed(&f->began);
 	const char *why = load_relaxed(&f->waiter.why);
 
-	if (generation == 0 || began == 2)
+	if (life == 0 || began == 2)
 		return;
 	if (s->fibers++ == 0)
 		s->say(s->to, "fibers:\n");

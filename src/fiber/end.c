@@ -6,14 +6,14 @@
 #include "fiber/fiber.h"
 #include "fiber/wakes.h"
 
-enum { FEW_FIBERS = 16 }; /* so many nodes of wait_any() lie on the stack */
+enum { FEW_FIBERS = 16 }; /* so many waits of wait_any() lie on the stack */
 
 /* The handle is gone, and with the last of the two the stack. False: it was gone before. */
-bool hive__fiber_release(struct hive_fiber *f)
+bool hive__fiber_release(struct hive_fiber *f, uint64_t life)
 {
-	uint64_t fate = fate_set(&f->fate, FATE_RELEASED);
+	uint64_t fate;
 
-	if (fate & FATE_RELEASED)
+	if (!fate_release(&f->fate, life, 0, &fate))
 		return false;
 	if (fate & FATE_DONE)
 		hive__fiber_free(f, hive__place());
@@ -83,77 +83,87 @@ void hive__fiber_ended(struct hive_fiber *f, struct guest_place *loop)
 	}
 }
 
-/* Into its list, with these bits in its fate. What that was before; ENDED, or one of the bits: it is not in the list. */
-static uint64_t enlist(struct hive_fiber *f, struct wait_node *node, struct wait wait, uint64_t bits)
+/* Into its list, with these bits in its fate. What that was before; ENDED, RELEASED, or one of the bits: it is not in the list. */
+static uint64_t enlist(struct hive_fiber *f, uint64_t life, struct wait_node *node, struct wait wait, uint64_t bits)
 {
-	uint64_t fate = latch_take(&f->fate);
-	bool enters = !(fate & (FATE_ENDED | bits));
+	uint64_t fate;
+	bool enters;
 
 	node->link = NULL;
+	if (!fate_enter(&f->fate, life, &fate))
+		return FATE_RELEASED;
+	enters = !(fate & (FATE_ENDED | bits));
 	if (enters)
 		node_add(&f->waits, node, wait);
 	latch_give(&f->fate, enters ? fate | bits : fate);
 	return fate;
 }
 
-/* False: its end has done so. */
-static bool strike_off(struct hive_fiber *f, struct wait_node *node, uint64_t bits)
+/* Under the latch. One that is detached is not held any more, but its end has still to come and to empty the list. */
+static bool enter_to_leave(struct hive_fiber *f, uint64_t life, uint64_t *ret_fate)
 {
-	uint64_t fate = latch_take(&f->fate);
-	bool was_there = node->link != NULL;
-
-	node_remove(&f->waits, node);
-	latch_give(&f->fate, fate & ~bits);
-	return was_there;
+	return latch_take_while(&f->fate, FATE_LIFE | FATE_ENDED, life, ret_fate);
 }
 
-/* `bits` FATE_JOINING: for who joins; it stays unless the wait fails. -EALREADY: somebody else does. */
-static inline __attribute__((always_inline)) int wait_for_end(struct hive_fiber *f, int64_t deadline_ns, uint64_t bits)
+/* False: its end has done so. Who is in the list when that comes has been claimed: it goes through the latch before it is told. */
+static bool strike_off(struct hive_fiber *f, uint64_t life, struct wait_node *node, uint64_t bits)
+{
+	uint64_t fate;
+
+	if (!enter_to_leave(f, life, &fate))
+		return false;
+	node_remove(&f->waits, node);
+	latch_give(&f->fate, fate & ~bits);
+	return true;
+}
+
+/* `bits` FATE_JOINING: for who joins; it stays unless the wait fails. -EALREADY: somebody else does. -ESRCH: the handle went. */
+static inline __attribute__((always_inline)) int wait_for_end(struct hive_fiber *f, uint64_t life, int64_t deadline_ns,
+                                                              uint64_t bits)
 {
 	struct wait_node node;
 	struct wait wait;
 	uint64_t fate;
 	int r;
 
-	if (fate_has_ended(&f->fate))
+	if (fate_has_ended(&f->fate, life))
 		return 0;
 	if (deadline_ns == HIVE_NOWAIT)
 		return load_relaxed(&f->fate) & bits ? -EALREADY : -ETIMEDOUT;
 	r = hive__wait_begin(&wait, "join");
 	if (r < 0)
 		return r;
-	fate = enlist(f, &node, wait, bits);
-	if (fate & (FATE_ENDED | bits)) {
+	fate = enlist(f, life, &node, wait, bits);
+	if (fate & (FATE_ENDED | FATE_RELEASED | bits)) {
 		hive__wait_give_up(wait);
-		return fate & bits ? -EALREADY : 0;
+		return fate & FATE_RELEASED ? -ESRCH : fate & bits ? -EALREADY : 0;
 	}
 	r = fiber_wait_end(wait, deadline_ns);
-	if (r < 0)
-		strike_off(f, &node, bits);
-	return r < 0 && fate_has_ended(&f->fate) ? 0 : r;
+	return r < 0 && !strike_off(f, life, &node, bits) ? 0 : r;
 }
 
-static int find_other(struct hive_fiber *handle, struct hive_fiber **ret_fiber)
+static int find_other(struct hive_fiber *handle, struct hive_fiber **ret_fiber, uint64_t *ret_life)
 {
-	int r = fiber_find(handle, ret_fiber);
+	struct hive_fiber *self = hive__fiber_here();
 
-	if (r < 0)
-		return r;
-	return *ret_fiber == hive__fiber_here() ? -EDEADLK : fiber_is_held(*ret_fiber) ? 0 : -ESRCH;
+	if (self && handle == fiber_handle(self))
+		return -EDEADLK;
+	return fiber_find(handle, ret_fiber, ret_life);
 }
 
 int hive_fiber_join(struct hive_fiber *fiber, int64_t deadline_ns, int *ret_result)
 {
 	struct hive_fiber *f;
-	int r = find_other(fiber, &f), result;
+	uint64_t life;
+	int r = find_other(fiber, &f, &life), result;
 
 	if (r < 0)
 		return r;
-	r = wait_for_end(f, deadline_ns, FATE_JOINING);
+	r = wait_for_end(f, life, deadline_ns, FATE_JOINING);
 	if (r < 0)
 		return r;
 	result = f->result;
-	if (!hive__fiber_release(f))
+	if (!hive__fiber_release(f, life))
 		return -ESRCH;
 	if (ret_result)
 		*ret_result = result;
@@ -163,26 +173,30 @@ int hive_fiber_join(struct hive_fiber *fiber, int64_t deadline_ns, int *ret_resu
 int hive_fiber_detach(struct hive_fiber *fiber)
 {
 	struct hive_fiber *f;
-	int r = fiber_find_held(fiber, &f);
+	uint64_t life, fate;
+	int r = fiber_find(fiber, &f, &life);
 
 	if (r < 0)
 		return r;
-	if (load_relaxed(&f->fate) & FATE_JOINING)
-		return -EALREADY;
-	return hive__fiber_release(f) ? 0 : -ESRCH;
+	if (!fate_release(&f->fate, life, FATE_JOINING, &fate))
+		return fate & FATE_JOINING ? -EALREADY : -ESRCH;
+	if (fate & FATE_DONE)
+		hive__fiber_free(f, hive__place());
+	return 0;
 }
 
 int hive_wait_all(struct hive_fiber *const *fibers, size_t count, int64_t deadline_ns)
 {
 	struct hive_fiber *f;
+	uint64_t life;
 	int r = !fibers && count > 0 ? -EINVAL : 0;
 
 	for (size_t i = 0; r == 0 && i < count; i++)
-		r = find_other(fibers[i], &f);
+		r = find_other(fibers[i], &f, &life);
 	for (size_t i = 0; r == 0 && i < count; i++) {
-		r = fiber_find(fibers[i], &f);
+		r = fiber_find(fibers[i], &f, &life);
 		if (r == 0)
-			r = wait_for_end(f, deadline_ns, 0);
+			r = wait_for_end(f, life, deadline_ns, 0);
 	}
 	return r;
 }
@@ -190,38 +204,52 @@ int hive_wait_all(struct hive_fiber *const *fibers, size_t count, int64_t deadli
 static bool find_ended(struct hive_fiber *const *fibers, size_t count, size_t *ret_index)
 {
 	struct hive_fiber *f;
+	uint64_t life;
 
 	for (size_t i = 0; i < count; i++)
-		if (fiber_find(fibers[i], &f) == 0 && fate_has_ended(&f->fate)) {
+		if (fiber_find(fibers[i], &f, &life) == 0 && fate_has_ended(&f->fate, life)) {
 			*ret_index = i;
 			return true;
 		}
 	return false;
 }
 
-/* One wait, in the list of each of them. Who has ended is told by the lists: a handle may be gone by the time we look, joined by
- * somebody else.                                                                                                          */
-static int wait_for_one(struct hive_fiber *const *fibers, size_t count, int64_t deadline_ns, struct wait_node *nodes,
+struct one_of_many { /* a wait for any of them is in the list of each */
+	struct hive_fiber *fiber;
+	uint64_t life;
+	struct wait_node node;
+};
+
+/* Who has ended is told by the lists: a handle may be gone by the time we look, joined by somebody else. */
+static int wait_for_one(struct hive_fiber *const *fibers, size_t count, int64_t deadline_ns, struct one_of_many *all,
                         size_t *ret_index)
 {
-	struct hive_fiber *f = NULL;
+	uint64_t fate = 0;
 	size_t enlisted = 0;
 	struct wait wait;
 	int r = hive__wait_begin(&wait, "wait_any");
 
 	if (r < 0)
 		return r;
-	while (enlisted < count && (r = fiber_find(fibers[enlisted], &f)) == 0 &&
-	       !(enlist(f, &nodes[enlisted], wait, 0) & FATE_ENDED))
-		enlisted++;
+	for (; enlisted < count; enlisted++) {
+		struct one_of_many *one = &all[enlisted];
+
+		r = fiber_find(fibers[enlisted], &one->fiber, &one->life);
+		if (r == 0)
+			fate = enlist(one->fiber, one->life, &one->node, wait, 0);
+		if (r < 0 || fate & (FATE_ENDED | FATE_RELEASED))
+			break;
+	}
 	if (enlisted == count)
 		r = hive__wait_end(wait, deadline_ns);
 	else
 		hive__wait_give_up(wait);
-	if (enlisted < count && r == 0)
+	if (enlisted < count && r == 0 && (fate & FATE_RELEASED))
+		r = -ESRCH;
+	else if (enlisted < count && r == 0)
 		*ret_index = enlisted;
 	for (size_t i = enlisted; i-- > 0;)
-		if (fiber_find(fibers[i], &f) < 0 || !strike_off(f, &nodes[i], 0)) {
+		if (!strike_off(all[i].fiber, all[i].life, &all[i].node, 0)) {
 			*ret_index = i;
 			r = 0;
 		}
@@ -230,26 +258,27 @@ static int wait_for_one(struct hive_fiber *const *fibers, size_t count, int64_t 
 
 int hive_wait_any(struct hive_fiber *const *fibers, size_t count, int64_t deadline_ns, size_t *ret_index)
 {
-	struct wait_node few[FEW_FIBERS], *nodes = few;
+	struct one_of_many few[FEW_FIBERS], *all = few;
 	struct memory memory = { hive__memory_system, NULL };
 	struct hive_fiber *f;
+	uint64_t life;
 	int r = !fibers || count == 0 || !ret_index ? -EINVAL : 0;
 
 	for (size_t i = 0; r == 0 && i < count; i++)
-		r = find_other(fibers[i], &f);
+		r = find_other(fibers[i], &f, &life);
 	if (r < 0 || find_ended(fibers, count, ret_index))
 		return r;
 	if (deadline_ns == HIVE_NOWAIT)
 		return -ETIMEDOUT;
 	if (count > FEW_FIBERS)
-		nodes = count > SIZE_MAX / sizeof *nodes
-		                ? NULL
-		                : (struct wait_node *)hive__memory_new(&memory, count * sizeof *nodes);
-	if (!nodes)
+		all = count > SIZE_MAX / sizeof *all
+		              ? NULL
+		              : (struct one_of_many *)hive__memory_new(&memory, count * sizeof *all);
+	if (!all)
 		return -ENOMEM;
-	r = wait_for_one(fibers, count, deadline_ns, nodes, ret_index);
-	if (nodes != few)
-		hive__memory_free(&memory, nodes);
+	r = wait_for_one(fibers, count, deadline_ns, all, ret_index);
+	if (all != few)
+		hive__memory_free(&memory, all);
 	return r;
 }
 
@@ -286,6 +315,6 @@ int hive_block_on(struct hive *hive, hive_fiber_fn *fn, void *arg, int64_t deadl
 	}
 	if (ret_result)
 		*ret_result = tracker.result;
-	hive__fiber_release(root);
+	hive__fiber_release(root, load_relaxed(&root->fate) & FATE_LIFE);
 	return r;
 }

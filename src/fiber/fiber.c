@@ -288,7 +288,6 @@ static void fill(struct hive_fiber *f, struct fibers *all, hive_fiber_fn *fn, vo
 	f->guest.drop = drop;
 	f->waiter.mutexes = 0;
 	store_relaxed(&f->waiter.why, (const char *)NULL);
-	store_relaxed(&f->generation, load_relaxed(&f->generation) + 1);
 	store_relaxed(&f->cancelled, 0u);
 	store_relaxed(&f->began, 0u);
 	f->all = all;
@@ -326,7 +325,7 @@ int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const str
 	parent = place && place->hive == hive ? (struct hive_fiber *)place->now : NULL;
 	f->locals = parent && parent->locals ? hive__locals_share(parent->locals) : NULL;
 	enter_tree(f, parent, tracker);
-	store_relaxed(&f->fate, ret_fiber ? 0u : (uint32_t)FATE_RELEASED);
+	fate_begin(&f->fate, ret_fiber ? 0 : FATE_RELEASED);
 	before = ret_fiber ? *ret_fiber : NULL;
 	if (ret_fiber)
 		*ret_fiber = fiber_handle(f); /* before it runs: it may look for itself there */
@@ -351,7 +350,8 @@ int hive_spawn(struct hive *hive, hive_fiber_fn *fn, void *arg, const struct hiv
 int hive_fiber_cancel(struct hive_fiber *fiber)
 {
 	struct hive_fiber *f;
-	int r = fiber_find_held(fiber, &f);
+	uint64_t life;
+	int r = fiber_find(fiber, &f, &life);
 
 	if (r < 0)
 		return r;
@@ -363,11 +363,11 @@ int hive_fiber_cancel(struct hive_fiber *fiber)
 int hive_fiber_name(struct hive_fiber *fiber, char *ret_name, size_t bytes)
 {
 	struct hive_fiber *f = hive__fiber_here();
-	int r = fiber ? fiber_find(fiber, &f) : 0;
+	bool own = !fiber || (f && fiber == fiber_handle(f)); /* which one may always ask for */
+	uint64_t life;
+	int r = own ? 0 : fiber_find(fiber, &f, &life);
 	char name[32] = "";
 
-	if (r == 0 && f && f != hive__fiber_here() && load_relaxed(&f->fate) & FATE_RELEASED)
-		r = -ESRCH; /* joined or detached; one's own name one may always ask for */
 	if (r < 0 || !ret_name || bytes == 0)
 		return r < 0 ? r : -EINVAL;
 	if (f)

@@ -3,7 +3,7 @@
 /* A fiber, and what the files of this folder offer each other.
  *
  * The object lies at the top of its stack, in memory that stays until the hive goes (stack.h): a stale pointer finds an old fiber
- * or a new one, never a hole. Handles carry a generation, so both are told from the one that was meant.
+ * or a new one, never a hole. Handles name the life that was meant (fate.h), so both are told from it.
  *
  * Who may touch a field:
  *   I  constant from spawn on        O  whoever runs it: the fiber, or the loop that has just left it
@@ -43,7 +43,6 @@ struct hive_fiber {
 	struct guest guest; /* first */
 	struct waiter waiter;
 	ATOMIC(uint64_t) fate;         /* A  latch, and what has become of it: fate.h */
-	ATOMIC(uint32_t) generation;   /* S  of the spawner */
 	ATOMIC(uint32_t) cancelled;    /* A */
 	ATOMIC(uint32_t) began;        /* S  for dumps: 0 not yet, 1 runs or waits, 2 it has ended */
 	struct context context;        /* O */
@@ -99,7 +98,7 @@ void hive__wait_hand(struct wait wait, struct guest_place *loop);
 
 /* end.c */
 void hive__fiber_ended(struct hive_fiber *f, struct guest_place *loop);
-bool hive__fiber_release(struct hive_fiber *f);
+bool hive__fiber_release(struct hive_fiber *f, uint64_t life);
 
 /* local.c */
 struct locals *hive__locals_share(struct locals *locals);
@@ -174,7 +173,7 @@ static inline void fiber_name_read(struct hive_fiber *f, char ret_name[32])
 	}
 }
 
-/* Handles: the generation stands in bits that no address of a process uses. */
+/* Handles: the life stands in bits that no address of a process uses, as far as there is room. */
 #if UINTPTR_MAX > UINT32_MAX
 enum { HANDLE_SHIFT = 48, HANDLE_BITS = 16 };
 #define HANDLE_GENERATION(h) ((uint32_t)((h) >> HANDLE_SHIFT))
@@ -189,35 +188,21 @@ enum { HANDLE_BITS = 6 };
 
 static inline struct hive_fiber *fiber_handle(struct hive_fiber *f)
 {
-	return (struct hive_fiber *)HANDLE_MAKE((uintptr_t)f, load_relaxed(&f->generation));
+	return (struct hive_fiber *)HANDLE_MAKE((uintptr_t)f, (uint32_t)(load_relaxed(&f->fate) >> 32));
 }
 
-/* The fiber that a handle names. 0; -EINVAL: no handle; -ESRCH: of one that is gone. */
-static inline int fiber_find(struct hive_fiber *handle, struct hive_fiber **ret_fiber)
+/* The fiber that a handle names, and which of its lives. 0; -EINVAL: no handle; -ESRCH: of one that is gone. */
+static inline int fiber_find(struct hive_fiber *handle, struct hive_fiber **ret_fiber, uint64_t *ret_life)
 {
 	struct hive_fiber *f = (struct hive_fiber *)HANDLE_ADDRESS((uintptr_t)handle);
+	uint64_t fate;
 
 	if (!f || (uintptr_t)f % alignof(struct hive_fiber) != 0)
 		return -EINVAL;
-	if ((load_relaxed(&f->generation) & ((1u << HANDLE_BITS) - 1)) != HANDLE_GENERATION((uintptr_t)handle))
+	fate = load_relaxed(&f->fate);
+	if (((fate >> 32) & ((1u << HANDLE_BITS) - 1)) != HANDLE_GENERATION((uintptr_t)handle))
 		return -ESRCH;
 	*ret_fiber = f;
-	return 0;
-}
-
-static inline bool fiber_is_held(struct hive_fiber *f)
-{
-	return !(load_relaxed(&f->fate) & FATE_RELEASED);
-}
-
-/* The same; -ESRCH also when nobody has its handle any more. */
-static inline int fiber_find_held(struct hive_fiber *handle, struct hive_fiber **ret_fiber)
-{
-	struct hive_fiber *f;
-	int r = fiber_find(handle, &f);
-
-	if (r < 0 || !fiber_is_held(f))
-		return r < 0 ? r : -ESRCH;
-	*ret_fiber = f;
-	return 0;
+	*ret_life = fate & FATE_LIFE;
+	return fate & FATE_RELEASED ? -ESRCH : 0;
 }

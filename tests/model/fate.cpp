@@ -4,6 +4,8 @@
 
 #include "model.h"
 
+enum : uint64_t { FIRST_LIFE = UINT64_C(1) << 32 };
+
 template <typename T, int THREADS> struct fate_suite : rl::test_suite<T, THREADS> {
 	ATOMIC(uint64_t) fate;
 	rl::var<int> listed[2]; /* under the latch  who waits */
@@ -15,6 +17,7 @@ template <typename T, int THREADS> struct fate_suite : rl::test_suite<T, THREADS
 	void before()
 	{
 		fate.store(0, rl::mo_relaxed, $);
+		fate_begin(&fate, 0);
 		for (int i = 0; i < 2; i++) {
 			listed[i]($) = 0;
 			parker_init(&parkers[i]);
@@ -65,9 +68,10 @@ template <typename T, int THREADS> struct fate_suite : rl::test_suite<T, THREADS
 		uint64_t was;
 		bool enters;
 
-		if (fate_has_ended(&fate))
+		if (fate_has_ended(&fate, FIRST_LIFE))
 			return FATE_ENDED;
-		was = latch_take(&fate);
+		if (!fate_enter(&fate, FIRST_LIFE, &was))
+			return FATE_RELEASED;
 		enters = !(was & (FATE_ENDED | bits));
 		if (enters)
 			listed[who]($) = 1;
@@ -83,8 +87,7 @@ template <typename T, int THREADS> struct fate_suite : rl::test_suite<T, THREADS
 		uint64_t was;
 
 		touch();
-		was = fate_set(&fate, FATE_RELEASED);
-		if (!(was & FATE_RELEASED) && (was & FATE_DONE))
+		if (fate_release(&fate, FIRST_LIFE, 0, &was) && (was & FATE_DONE))
 			give_back();
 	}
 };
@@ -165,8 +168,7 @@ struct fate_second_joiner_is_refused : fate_suite<fate_second_joiner_is_refused,
 		was = wait((int)i - 1, FATE_JOINING);
 		if (was & FATE_JOINING)
 			return;
-		was = fate_set(&fate, FATE_RELEASED);
-		if (was & FATE_RELEASED)
+		if (!fate_release(&fate, FIRST_LIFE, 0, &was))
 			return;
 		joined++;
 		if (was & FATE_DONE)
@@ -180,6 +182,37 @@ struct fate_second_joiner_is_refused : fate_suite<fate_second_joiner_is_refused,
 	}
 };
 SCENARIO(fate_second_joiner_is_refused, 50000, 2);
+
+/* Somebody waits by a handle that another one joins, and the memory begins its next life: that one is left alone. */
+struct fate_an_old_handle_does_no_harm : fate_suite<fate_an_old_handle_does_no_harm, 3> {
+	void thread(unsigned i)
+	{
+		uint64_t was;
+
+		if (i == 0) {
+			end();
+		} else if (i == 1) {
+			wait(0, FATE_JOINING);
+			RL_ASSERT(fate_release(&fate, FIRST_LIFE, 0, &was));
+			if (!(was & FATE_DONE))
+				return;
+			give_back();
+			listed[1]($) = 0;
+			fate_begin(&fate, 0);
+		} else if (fate_enter(&fate, FIRST_LIFE, &was)) {
+			listed[1]($) = 0; /* the list is ours as long as we are inside */
+			latch_give(&fate, was);
+		}
+	}
+
+	void after()
+	{
+		uint64_t now = fate.load(rl::mo_relaxed, $);
+
+		RL_ASSERT(freed == 1 && now == 2 * (uint64_t)FIRST_LIFE);
+	}
+};
+SCENARIO(fate_an_old_handle_does_no_harm, 50000, 4);
 
 /* A root and its two children, each on a thread of its own: the last of the three, and only that one, sees all they did. */
 struct tree_is_complete_once : rl::test_suite<tree_is_complete_once, 3> {

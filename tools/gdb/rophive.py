@@ -129,7 +129,7 @@ def fibers_of(library, hive):
         while int(region):
             for n in range(1, int(region["used"]) + 1):
                 at = gdb.Value(int(region["base"]) + n * slot - library.stack_top).cast(library.fiber)
-                if int(at["generation"]) != 0 and int(at["began"]) != 2:
+                if int(at["fate"]) >> 32 != 0 and int(at["began"]) != 2:
                     yield Fiber(at, hive)
             region = region["next"]
 
