@@ -99,18 +99,12 @@ static uint64_t enlist(struct hive_fiber *f, uint64_t life, struct wait_node *no
 	return fate;
 }
 
-/* Under the latch. One that is detached is not held any more, but its end has still to come and to empty the list. */
-static bool enter_to_leave(struct hive_fiber *f, uint64_t life, uint64_t *ret_fate)
-{
-	return latch_take_while(&f->fate, FATE_LIFE | FATE_ENDED, life, ret_fate);
-}
-
 /* False: its end has done so. Who is in the list when that comes has been claimed: it goes through the latch before it is told. */
 static bool strike_off(struct hive_fiber *f, uint64_t life, struct wait_node *node, uint64_t bits)
 {
 	uint64_t fate;
 
-	if (!enter_to_leave(f, life, &fate))
+	if (!fate_enter_to_leave(&f->fate, life, &fate))
 		return false;
 	node_remove(&f->waits, node);
 	latch_give(&f->fate, fate & ~bits);

@@ -45,6 +45,16 @@ static inline bool fate_has_ended(const ATOMIC(uint64_t) *fate, uint64_t life)
 	return (seen & FATE_ENDED) || (seen & FATE_LIFE) != life;
 }
 
+/* For who is in the list and wants to leave it; the handle may be gone meanwhile. False: it has ended, and the list was emptied. */
+static inline bool fate_enter_to_leave(ATOMIC(uint64_t) *fate, uint64_t life, uint64_t *ret_fate)
+{
+	bool enters = latch_take_while(fate, FATE_LIFE | FATE_ENDED, life, ret_fate);
+
+	if (!enters)
+		(void)load_acquire(fate); /* FATE-1 (pairs with LATCH-2): its result is seen */
+	return enters;
+}
+
 /* The handle goes, unless `bits` are set. False: they are, or it had gone; *ret_fate: what it was before, 0 then. */
 static inline bool fate_release(ATOMIC(uint64_t) *fate, uint64_t life, uint64_t bits, uint64_t *ret_fate)
 {

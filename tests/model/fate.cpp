@@ -183,6 +183,33 @@ struct fate_second_joiner_is_refused : fate_suite<fate_second_joiner_is_refused,
 };
 SCENARIO(fate_second_joiner_is_refused, 50000, 2);
 
+/* Who gives up finds that it ended, and then its result is there; or leaves the list, and is not woken. */
+struct fate_who_gives_up_may_come_too_late : fate_suite<fate_who_gives_up_may_come_too_late, 2> {
+	void thread(unsigned i)
+	{
+		uint64_t was;
+
+		if (i == 0) {
+			end();
+			return;
+		}
+		if (!fate_enter(&fate, FIRST_LIFE, &was))
+			RL_ASSERT(false);
+		if (!(was & FATE_ENDED))
+			listed[0]($) = 1;
+		latch_give(&fate, was);
+		if (fate_enter_to_leave(&fate, FIRST_LIFE, &was)) {
+			RL_ASSERT(listed[0]($) == 1);
+			listed[0]($) = 0;
+			latch_give(&fate, was);
+		} else {
+			RL_ASSERT(result($) == 7);
+		}
+		release();
+	}
+};
+SCENARIO(fate_who_gives_up_may_come_too_late, 50000, 6);
+
 /* Somebody waits by a handle that another one joins, and the memory begins its next life: that one is left alone. */
 struct fate_an_old_handle_does_no_harm : fate_suite<fate_an_old_handle_does_no_harm, 3> {
 	void thread(unsigned i)
