@@ -38,7 +38,7 @@ int hive_fiber_detach(struct hive_fiber *fiber);
 /* Any thread. Its present and later waits return -ECANCELED; join it as usual. */
 int hive_fiber_cancel(struct hive_fiber *fiber);
 /* May wait. All of them ended, or one of them: *ret_index says which (the first in the array if several have). Handles stay, join
- * does not wait any more. wait_any of none is -EINVAL.                                                                        */
+ * does not wait any more. wait_any of none is -EINVAL. -ESRCH: one of them is gone, or goes while we wait, joined by others.     */
 int hive_wait_all(struct hive_fiber *const *fibers, size_t count, int64_t deadline_ns);
 int hive_wait_any(struct hive_fiber *const *fibers, size_t count, int64_t deadline_ns, size_t *ret_index);
 /* Foreign thread. Runs fn as a fiber and waits for it and all its descendants. Deadline: they are cancelled, then waited for,
