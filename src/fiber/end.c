@@ -99,7 +99,7 @@ static uint64_t enlist(struct hive_fiber *f, uint64_t life, struct wait_node *no
 	return fate;
 }
 
-/* False: its end has done so. Who is in the list when that comes has been claimed: it goes through the latch before it is told. */
+/* False: its end has done so. */
 static bool strike_off(struct hive_fiber *f, uint64_t life, struct wait_node *node, uint64_t bits)
 {
 	uint64_t fate;
