@@ -23,11 +23,11 @@ static struct step step_begin(struct worker *w, int32_t budget, step_source *nex
 
 static uint32_t stride(const struct step *s, int64_t spent_ns)
 {
-	int64_t fair_ns = (int64_t)s->done * s->slice_ns; /* what so many tasks may take that share a slice */
+	int64_t each_ns = spent_ns / s->done;
 
-	if (spent_ns > fair_ns / TUNE_SHORT)
+	if (each_ns >= s->slice_ns / TUNE_SHORT)
 		return 1;
-	return spent_ns > fair_ns / TUNE_TINY ? TUNE_SHORT_STRIDE : TUNE_TINY_STRIDE;
+	return each_ns >= s->slice_ns / TUNE_TINY ? TUNE_SHORT_STRIDE : TUNE_TINY_STRIDE;
 }
 
 static inline bool step_goes_on(struct worker *w, struct step *s)
