@@ -307,7 +307,7 @@ bool hive__beat_stepped(struct worker *w, int64_t *ret_wait_ns)
 	work(w, looks_outside);
 	if (hive__parting(w) == PARTING_LEAVE)
 		return false;
-	*ret_wait_ns = time_to_sleep(w);
+	*ret_wait_ns = looks_outside ? time_to_sleep(w) : 0; /* nobody sleeps without having looked */
 	if (*ret_wait_ns > 0) {
 		if (hive__fall_asleep(w))
 			bump(&w->stats.sleeps, 1);

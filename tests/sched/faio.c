@@ -124,6 +124,27 @@ TEST(letters_and_timers_wait_for_an_io_interval_at_most)
 	lone_close(&l);
 }
 
+/* A host that steps the worker waits in its place: what is ready by then has been looked for. */
+TEST(a_stepped_worker_looks_outside_before_it_sleeps)
+{
+	struct lone l = { 0 };
+	struct hive_worker_options o = { .io_interval = 10, .local_budget = 1 };
+	int64_t wait_ns;
+
+	lone_open(&l, 1, o);
+	give_local(&l, 0, 1, 1);
+	lone_become(&l, 0);
+	CHECK(hive__beat_stepped(l.w[0], &wait_ns)); /* the task */
+	l.scripts[0].turns = 0;
+	CHECK(hive__beat_stepped(l.w[0], &wait_ns)); /* it was busy: no look outside, so no sleep */
+	CHECK_EQ(wait_ns, 0);
+	CHECK_EQ(l.scripts[0].turns, 0);
+	CHECK(hive__beat_stepped(l.w[0], &wait_ns));
+	CHECK(wait_ns > 0);
+	CHECK_EQ(l.scripts[0].turns, 1);
+	lone_close(&l);
+}
+
 /* F-16, F-20, F-21: with nothing to do each beat drives the core, and sleeps there. */
 TEST(an_idle_worker_turns_its_core_in_each_beat)
 {
