@@ -16,15 +16,30 @@ enum bench_exit {
 
 #define BENCH_PATIENCE_NS HIVE_S(60) /* how long anything may take before it counts as lost */
 
+/* How the server of echo_server is written, and who works on the file of file_read and file_write; the form of a bus. */
+enum bench_style { BENCH_FIBERS, BENCH_OPS, BENCH_RAW, BENCH_LENT, BENCH_DISPATCHER, BENCH_KEY, BENCH_HIVE };
+
+#define BENCH_SERVERS 6 /* foreign ones beside ours */
+
 struct bench_params {
 	int32_t threads, producers, consumers, repeat, batch;
 	int64_t n;
 	double seconds;
-	bool pin;
+	bool pin, no_stealing;
 	enum hive_preset preset;
+	enum hive_placement placement;
+	enum hive_mesh mesh;
+	int32_t budget;
 	enum hive_timers timers;
 	enum hive_order order;
 	const struct hive_core_ops *core; /* NULL: the library's choice */
+	/* input and output */
+	enum bench_style style;
+	int32_t connections, idle, depth, deadline_ms;
+	int64_t bytes;
+	bool serve, cold, splice, files; /* serve: on `port`, nothing is measured */
+	int32_t port, server_count;
+	const char *servers[BENCH_SERVERS]; /* NAME=COMMAND */
 };
 
 typedef int bench_run_fn(const struct bench_params *params, struct record *result);
@@ -56,4 +71,6 @@ void bench_put_memory(struct record *result);
 
 bench_run_fn bench_post, bench_post_to, bench_spawn_local, bench_steal, bench_ping, bench_ping_hot, bench_floor,
 	bench_timer, bench_timer_cancel, bench_delay, bench_mixed, bench_mixed_ui, bench_idle, bench_yield, bench_chan,
-	bench_skynet_fiber, bench_spawn_join, bench_fibers_asleep, bench_switch;
+	bench_skynet_fiber, bench_spawn_join, bench_fibers_asleep, bench_switch, bench_echo_server, bench_file_read,
+	bench_file_write, bench_file_stall, bench_ask, bench_flood, bench_numa_sim, bench_mesh, bench_skew,
+	bench_skew_sim, bench_bus, bench_bus_load, bench_bus_overload;

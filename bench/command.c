@@ -2,6 +2,7 @@
 #include "bench.h"
 #include "machine.h"
 #include "options.h"
+#include "presets.h"
 #include "sample.h"
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +97,8 @@ static struct bench_params with_defaults(const struct command *command, const st
 static int measure(struct command *command, const struct bench_scenario *scenario)
 {
 	const struct bench_params params = with_defaults(command, scenario);
+	if (command->options.each_preset)
+		return presets_compare(scenario, &params, command->options.in_process);
 	struct record *samples = calloc((size_t)params.repeat, sizeof *samples);
 	if (!samples)
 		return bench_failed("memory for the samples", -ENOMEM);
@@ -153,6 +156,8 @@ int bench_main(int argc, char **argv)
 		return list();
 	if (options->all || options->env)
 		emit_environment(&command);
+	if (options->each_preset)
+		presets_head(options->params.repeat);
 	if (options->all)
 		code = measure_all(&command);
 	else if (options->scenario)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "options.h"
+#include "presets.h"
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +14,32 @@ static const char usage_text[] =
 	"  --producers P      outside threads that post; chan: fibers that send\n"
 	"  --consumers C      chan: fibers that receive\n"
 	"  --n COUNT          operations\n"
-	"  --seconds S        length of mixed, mixed_ui and idle\n"
+	"  --seconds S        length of mixed, mixed_ui, idle, echo_server and file_…\n"
 	"  --repeat R         samples, each in a process of its own; more than one adds a summary line\n"
 	"  --batch B          post: B tasks a call, by hive_post_many\n"
 	"  --pin              worker i stays on the i-th CPU allowed\n"
-	"  --core NAME        epoll, poll or best\n"
-	"  --preset NAME      default, rophive or faio\n"
+	"  --core NAME        epoll, poll, uring or best\n"
+	"  --preset NAME      default, rophive, faio or veloq; each: all of them in turns, one table of ratios\n"
+	"  --placement NAME   of posts: pool, or choices (the lighter of two workers); default: the preset's\n"
+	"  --mesh WAY         letters from worker to worker: on (lanes) or off (inbox); default: the preset's. post_to: then\n"
+	"                     the one who posts is a worker\n"
+	"  --no-stealing      no worker steals\n"
+	"  --budget N         local tasks per beat, or adaptive; default: the preset's\n"
 	"  --timers KIND      how the workers keep their timers: heap or wheel\n"
 	"  --order NAME       of local tasks: newest or oldest first; default: the preset's\n"
+	"  --style NAME       echo_server, file_…: fibers, ops (callbacks); for the server also raw (a plain epoll loop)\n"
+	"                     and lent (callbacks that repeat, with buffers that are lent); bus…: dispatcher, key, hive;\n"
+	"                     default: workers take by themselves\n"
+	"  --connections C    echo_server: busy ones\n"
+	"  --idle N           echo_server: further ones that only wait\n"
+	"  --bytes B          echo_server: of a request; file_…: of the file\n"
+	"  --deadline-ms D    echo_server: each receive has such a deadline\n"
+	"  --server NAME=CMD  echo_server: another server to measure in turns; it prints PORT n, ends with its input\n"
+	"  --port N           echo_server: only serve there, for --seconds; 0: anywhere\n"
+	"  --depth D          file_…: operations under way\n"
+	"  --cold             file_…: drop the file from memory before each turn\n"
+	"  --splice           file_stall: sent elsewhere by hive_splice, instead of read\n"
+	"  --files            file_stall: a file of --bytes for each, of zeros that take no room on the disk\n"
 	"  --csv              one table instead of JSON lines\n"
 	"  --env              begin with a line that describes the machine (--all does)\n"
 	"  --in-process       no process per sample: for debuggers and profilers\n"
@@ -57,15 +76,34 @@ static bool parse_seconds(const char *text, double *ret_seconds)
 	return true;
 }
 
-static bool parse_preset(const char *text, enum hive_preset *ret_preset)
+static bool parse_preset(const char *text, struct options *options)
 {
-	static const char *const names[] = { "default", "rophive", "faio" };
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (strcmp(text, names[i]) == 0) {
-			*ret_preset = (enum hive_preset)i;
+	for (int i = 0; i < PRESETS; i++)
+		if (strcmp(text, presets_names[i]) == 0) {
+			options->params.preset = (enum hive_preset)i;
 			return true;
 		}
-	return false;
+	return options->each_preset = strcmp(text, "each") == 0;
+}
+
+static bool parse_placement(const char *text, enum hive_placement *ret_placement)
+{
+	*ret_placement = strcmp(text, "choices") == 0 ? HIVE_PLACE_TWO_CHOICES : HIVE_PLACE_POOL;
+	return *ret_placement == HIVE_PLACE_TWO_CHOICES || strcmp(text, "pool") == 0;
+}
+
+static bool parse_mesh(const char *text, enum hive_mesh *ret_mesh)
+{
+	*ret_mesh = strcmp(text, "on") == 0 ? HIVE_MESH_ON : HIVE_MESH_OFF;
+	return *ret_mesh == HIVE_MESH_ON || strcmp(text, "off") == 0;
+}
+
+static bool parse_budget(const char *text, int32_t *ret_budget)
+{
+	if (strcmp(text, "adaptive") != 0)
+		return parse_small(text, 1, 65536, ret_budget);
+	*ret_budget = HIVE_OFF;
+	return true;
 }
 
 static bool parse_order(const char *text, enum hive_order *ret_order)
@@ -80,6 +118,25 @@ static bool parse_timers(const char *text, enum hive_timers *ret_timers)
 	return *ret_timers == HIVE_TIMERS_WHEEL || strcmp(text, "heap") == 0;
 }
 
+static bool parse_style(const char *text, enum bench_style *ret_style)
+{
+	static const char *const names[] = { "fibers", "ops", "raw", "lent", "dispatcher", "key", "hive" };
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strcmp(text, names[i]) == 0) {
+			*ret_style = (enum bench_style)i;
+			return true;
+		}
+	return false;
+}
+
+static bool parse_server(const char *text, struct bench_params *params)
+{
+	if (!strchr(text, '=') || params->server_count == BENCH_SERVERS)
+		return false;
+	params->servers[params->server_count++] = text;
+	return true;
+}
+
 enum option_id {
 	OPTION_SCENARIO = 1,
 	OPTION_THREADS,
@@ -92,8 +149,23 @@ enum option_id {
 	OPTION_PIN,
 	OPTION_CORE,
 	OPTION_PRESET,
+	OPTION_PLACEMENT,
+	OPTION_MESH,
+	OPTION_NO_STEALING,
+	OPTION_BUDGET,
 	OPTION_TIMERS,
 	OPTION_ORDER,
+	OPTION_STYLE,
+	OPTION_CONNECTIONS,
+	OPTION_IDLE,
+	OPTION_BYTES,
+	OPTION_DEADLINE,
+	OPTION_SERVER,
+	OPTION_PORT,
+	OPTION_DEPTH,
+	OPTION_COLD,
+	OPTION_SPLICE,
+	OPTION_FILES,
 	OPTION_CSV,
 	OPTION_LIST,
 	OPTION_ALL,
@@ -114,8 +186,23 @@ static const struct option known[] = {
 	{ "pin", no_argument, NULL, OPTION_PIN },
 	{ "core", required_argument, NULL, OPTION_CORE },
 	{ "preset", required_argument, NULL, OPTION_PRESET },
+	{ "placement", required_argument, NULL, OPTION_PLACEMENT },
+	{ "mesh", required_argument, NULL, OPTION_MESH },
+	{ "no-stealing", no_argument, NULL, OPTION_NO_STEALING },
+	{ "budget", required_argument, NULL, OPTION_BUDGET },
 	{ "timers", required_argument, NULL, OPTION_TIMERS },
 	{ "order", required_argument, NULL, OPTION_ORDER },
+	{ "style", required_argument, NULL, OPTION_STYLE },
+	{ "connections", required_argument, NULL, OPTION_CONNECTIONS },
+	{ "idle", required_argument, NULL, OPTION_IDLE },
+	{ "bytes", required_argument, NULL, OPTION_BYTES },
+	{ "deadline-ms", required_argument, NULL, OPTION_DEADLINE },
+	{ "server", required_argument, NULL, OPTION_SERVER },
+	{ "port", required_argument, NULL, OPTION_PORT },
+	{ "depth", required_argument, NULL, OPTION_DEPTH },
+	{ "cold", no_argument, NULL, OPTION_COLD },
+	{ "splice", no_argument, NULL, OPTION_SPLICE },
+	{ "files", no_argument, NULL, OPTION_FILES },
 	{ "csv", no_argument, NULL, OPTION_CSV },
 	{ "list", no_argument, NULL, OPTION_LIST },
 	{ "all", no_argument, NULL, OPTION_ALL },
@@ -124,6 +211,30 @@ static const struct option known[] = {
 	{ "help", no_argument, NULL, OPTION_HELP },
 	{ NULL, 0, NULL, 0 },
 };
+
+static bool apply_io_value(struct bench_params *params, int option, const char *value)
+{
+	switch (option) {
+	case OPTION_STYLE:
+		return parse_style(value, &params->style);
+	case OPTION_CONNECTIONS:
+		return parse_small(value, 1, 60000, &params->connections);
+	case OPTION_IDLE:
+		return parse_small(value, 0, 100000, &params->idle);
+	case OPTION_BYTES:
+		return parse_count(value, 1, INT64_C(1) << 40, &params->bytes);
+	case OPTION_DEADLINE:
+		return parse_small(value, 1, 3600000, &params->deadline_ms);
+	case OPTION_SERVER:
+		return parse_server(value, params);
+	case OPTION_PORT:
+		return params->serve = parse_small(value, 0, 65535, &params->port);
+	case OPTION_DEPTH:
+		return parse_small(value, 1, 4096, &params->depth);
+	default:
+		return false;
+	}
+}
 
 static bool apply_value(struct options *options, int option, const char *value)
 {
@@ -149,13 +260,19 @@ static bool apply_value(struct options *options, int option, const char *value)
 	case OPTION_CORE:
 		return hive_core_find(value, &params->core) == 0;
 	case OPTION_PRESET:
-		return parse_preset(value, &params->preset);
+		return parse_preset(value, options);
+	case OPTION_PLACEMENT:
+		return parse_placement(value, &params->placement);
+	case OPTION_MESH:
+		return parse_mesh(value, &params->mesh);
+	case OPTION_BUDGET:
+		return parse_budget(value, &params->budget);
 	case OPTION_TIMERS:
 		return parse_timers(value, &params->timers);
 	case OPTION_ORDER:
 		return parse_order(value, &params->order);
 	default:
-		return false;
+		return apply_io_value(params, option, value);
 	}
 }
 
@@ -164,6 +281,14 @@ static bool apply_flag(struct options *options, int option)
 	switch (option) {
 	case OPTION_PIN:
 		return options->params.pin = true;
+	case OPTION_NO_STEALING:
+		return options->params.no_stealing = true;
+	case OPTION_COLD:
+		return options->params.cold = true;
+	case OPTION_SPLICE:
+		return options->params.splice = true;
+	case OPTION_FILES:
+		return options->params.files = true;
 	case OPTION_CSV:
 		return options->csv = true;
 	case OPTION_LIST:

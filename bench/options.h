@@ -6,7 +6,7 @@
 struct options {
 	struct bench_params params; /* 0: the scenario's default */
 	const char *scenario;
-	bool csv, list, all, env, in_process, help;
+	bool csv, list, all, env, in_process, help, each_preset;
 };
 
 /* The bench's exit code; what is wrong has been said on stderr. */

@@ -9,6 +9,8 @@ static int attach_one(struct rig *rig, const struct bench_params *params, enum h
 	if (kind == HIVE_WORKER_IO) {
 		options.core = params->core;
 		options.timers = params->timers;
+		options.local_budget = params->budget;
+		options.steal_attempts = params->no_stealing ? HIVE_OFF : 0;
 	}
 	if (params->pin) {
 		cpu = machine_allowed_cpu((size_t)index);
@@ -36,7 +38,9 @@ static int attach_all(struct rig *rig, const struct bench_params *params, int32_
 
 int rig_open(struct rig *rig, const struct bench_params *params, int32_t io_workers, int32_t compute_workers)
 {
-	const struct hive_options options = { .preset = params->preset };
+	const struct hive_options options = { .preset = params->preset,
+		                              .placement = params->placement,
+		                              .mesh = params->mesh };
 	*rig = (struct rig){ 0 };
 	if (io_workers > RIG_IO_MAX)
 		return bench_failed("more workers than this bench can name", -ENOSPC);

@@ -84,15 +84,19 @@ static int race(struct rig *rig, const struct bench_params *params, int64_t n, i
 int bench_post(const struct bench_params *params, struct record *result)
 {
 	struct rig rig;
+	struct hive_stats before = { 0 }, after = { 0 };
 	int64_t elapsed_ns = 0;
 	int code = rig_open(&rig, params, params->threads, 0);
 	if (code)
 		return code;
 	sync_sleep_exactly();
 	code = race(&rig, params, params->n / 10 + 1, &elapsed_ns); /* warm-up */
+	hive_stats_read(rig.hive, &before);
 	if (!code)
 		code = race(&rig, params, params->n, &elapsed_ns);
+	hive_stats_read(rig.hive, &after);
 	bench_put_rate(result, (double)params->n, elapsed_ns);
+	record_metric(result, "wakes_per_million", (double)(after.wakes - before.wakes) * 1e6 / (double)params->n);
 	record_count(result, "batch", params->batch);
 	bench_put_memory(result);
 	return rig_close(&rig, code);

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 # Each tests/<folder>/<file>.c is a program and a ctest test "<folder>.<file>" with the folder as its label.
 
-# A sanitizer costs a factor of 5 to 20; tests/test.h multiplies its own watchdog too.
-set(ROPHIVE_TEST_TIMEOUT "" CACHE STRING "Seconds for one test; empty: 120, 600 with sanitizers")
+# A sanitizer costs a factor of 5 to 20, an emulator too; tests/test.h multiplies its own watchdog as well. That one says what hangs: it has to
+# come long before ctest kills the program, which has several tests.
+set(ROPHIVE_TEST_TIMEOUT "" CACHE STRING "Seconds for one program of tests; empty: 120, 600 with sanitizers and emulators")
 set(timeout ${ROPHIVE_TEST_TIMEOUT})
-if(NOT timeout AND ROPHIVE_SANITIZE)
+if(NOT timeout AND (ROPHIVE_SANITIZE OR CMAKE_CROSSCOMPILING))
 	set(timeout 600)
 elseif(NOT timeout)
 	set(timeout 120)
@@ -17,6 +18,23 @@ target_compile_definitions(rophive_test_support PRIVATE $<$<BOOL:${ROPHIVE_COVER
 target_include_directories(rophive_test_support PUBLIC tests src)
 target_link_libraries(rophive_test_support PUBLIC rophive_static m)
 
+# Half of the time of a build is that of optimizing tests. Those in which queues and protocols are compiled as headers stay optimized.
+option(ROPHIVE_QUICK_TESTS "Compile tests that only call the library without optimization" OFF)
+set(quick_folders api bus core dns faults fiber httpd io sched sync tls)
+
+# The bigger example: all of it but main() is also there for its tests.
+file(GLOB httpd_sources CONFIGURE_DEPENDS examples/httpd/*.c)
+list(FILTER httpd_sources EXCLUDE REGEX "/main\\.c$")
+add_library(httpd_parts STATIC ${httpd_sources})
+add_executable(httpd examples/httpd/main.c)
+target_link_libraries(httpd_parts PUBLIC rophive_static)
+target_include_directories(httpd_parts PUBLIC examples/httpd)
+target_link_libraries(httpd PRIVATE httpd_parts)
+foreach(target httpd_parts httpd)
+	rophive_flags(${target})
+	set_target_properties(${target} PROPERTIES C_EXTENSIONS ON RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
+endforeach()
+
 function(rophive_test name label)
 	add_test(NAME ${name} COMMAND ${ARGN})
 	set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${timeout})
@@ -24,6 +42,15 @@ endfunction()
 
 file(GLOB tests RELATIVE ${PROJECT_SOURCE_DIR}/tests CONFIGURE_DEPENDS tests/*/*.c)
 list(FILTER tests EXCLUDE REGEX "^(support|install|explore|fuzz|gdb)/")
+if(CMAKE_CROSSCOMPILING) # tests/arch/README.md says why
+	list(FILTER tests EXCLUDE REGEX "^(faults|httpd|soak|tool)/")
+endif()
+if(NOT TARGET rophive_tls) # cmake/tls.cmake has said why
+	list(FILTER tests EXCLUDE REGEX "^tls/")
+endif()
+if(NOT TARGET rophive_dns)
+	list(FILTER tests EXCLUDE REGEX "^dns/")
+endif()
 foreach(file ${tests})
 	cmake_path(GET file PARENT_PATH folder)
 	cmake_path(GET file STEM name)
@@ -33,20 +60,51 @@ foreach(file ${tests})
 	target_link_libraries(${name} PRIVATE rophive_test_support)
 	set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 	rophive_test(${name} ${folder} ${name})
-	if(folder STREQUAL "stress")
+	if(ROPHIVE_QUICK_TESTS AND folder IN_LIST quick_folders)
+		target_compile_options(${name} PRIVATE -O0)
+	endif()
+	if(folder MATCHES "^(tls|dns)$")
+		target_link_libraries(${name} PRIVATE rophive_${folder}_static)
+	endif()
+	if(folder MATCHES "^(stress|soak)$")
 		set_tests_properties(${name} PROPERTIES PROCESSORS 2) # they fill the machine by themselves
-	elseif(folder STREQUAL "faults")
+	elseif(folder STREQUAL "httpd")
+		target_link_libraries(${name} PRIVATE httpd_parts)
+		add_dependencies(${name} httpd)
+	elseif(folder STREQUAL "faults" OR file MATCHES "/faults\\.c$")
 		set_tests_properties(${name} PROPERTIES ENVIRONMENT ROPHIVE_SOURCE=${PROJECT_SOURCE_DIR})
 	endif()
 	if(name STREQUAL "fiber.backtrace") # dumps lead through the frames of a user who has them
 		target_compile_options(${name} PRIVATE -fno-omit-frame-pointer)
 	endif()
-	if(name STREQUAL "faults.functions") # tests/faults/wrap.h stands between the library and the system's memory
+	if(name STREQUAL "dns.faults")
+		target_link_options(${name} PRIVATE -Wl,--wrap=realloc)
+	endif()
+	if(name STREQUAL "bus.memory") # an allocator that aborts
+		foreach(call malloc calloc realloc)
+			target_link_options(${name} PRIVATE -Wl,--wrap=${call})
+		endforeach()
+	endif()
+	if(name MATCHES "^core.uring_(famine|failing)$")
+		foreach(call submit submit_and_get_events submit_and_wait_timeout)
+			target_link_options(${name} PRIVATE -Wl,--wrap=io_uring_${call})
+		endforeach()
+	elseif(name STREQUAL "core.uring_odd")
+		foreach(call queue_init_params register_probe register_buf_ring setup submit_and_get_events submit_and_wait_timeout)
+			target_link_options(${name} PRIVATE -Wl,--wrap=io_uring_${call})
+		endforeach()
+		target_link_options(${name} PRIVATE -Wl,--wrap=uname)
+	endif()
+	if(name MATCHES "^(faults.functions|faults.victim|tls.faults)$") # tests/faults/wrap.h stands between the library and the system's memory
 		foreach(call malloc realloc free mmap munmap)
 			target_link_options(${name} PRIVATE -Wl,--wrap=${call})
 		endforeach()
 	endif()
 endforeach()
+
+# Clients that others have written. 77: they are not installed.
+rophive_test(httpd.clients httpd ${PROJECT_SOURCE_DIR}/tests/httpd/clients $<TARGET_FILE:httpd>)
+set_tests_properties(httpd.clients PROPERTIES SKIP_RETURN_CODE 77 PROCESSORS 2)
 
 # The switch that other machines get, with the same tests. Its own objects come before the library's.
 set(name fiber.switch_ucontext)
@@ -58,27 +116,41 @@ set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINA
 rophive_test(${name} fiber ${name})
 
 # The explorer: the whole library once more, with virtual threads in place of the system's and with small queues.
-# Not where it would show nothing more: under ThreadSanitizer there is one thread, and emulators are slow.
-if(NOT ROPHIVE_SANITIZE MATCHES "thread" AND NOT ROPHIVE_LOCKED_QUEUES AND NOT ROPHIVE_COVERAGE AND NOT CMAKE_CROSSCOMPILING)
+# Not where it would show nothing more: under ThreadSanitizer there is one thread, and emulators are slow. With AddressSanitizer if asked for.
+option(ROPHIVE_EXPLORER "Build the explorer with sanitizers too" OFF)
+if((NOT ROPHIVE_SANITIZE OR ROPHIVE_EXPLORER) AND NOT ROPHIVE_LOCKED_QUEUES AND NOT ROPHIVE_COVERAGE AND NOT CMAKE_CROSSCOMPILING)
 	file(GLOB explorer CONFIGURE_DEPENDS tests/explore/*.c)
 	set(explored ${sources} tests/support/invariants.c)
-	list(FILTER explored EXCLUDE REGEX "src/base/(futex|thread|clock|cpus)\\.c$")
+	list(FILTER explored EXCLUDE REGEX "src/base/(futex|thread|clock|cpus|topology)\\.c$")
 	add_executable(explore ${explorer} ${explored})
 	rophive_flags(explore)
 	target_include_directories(explore PRIVATE include src tests tests/explore)
-	target_compile_definitions(explore PRIVATE HIVE_EXPLORE=1 LOCK_SPINS=1 LATCH_SPINS=1 LANE_CAPACITY=4 POOL_LANES=4 POOL_PROBES=2 CHUNK_TASKS=4
-		LANE_START=0x7ffffffffffffffe DEQUE_START=0xfffffffffffffffe)
+	target_include_directories(explore SYSTEM PRIVATE ${uring_include})
+	target_link_libraries(explore PRIVATE ${uring_library})
+	target_compile_options(explore PRIVATE "$<$<COMPILE_LANGUAGE:C>:SHELL:-include ${PROJECT_SOURCE_DIR}/tests/explore/small.h>")
 	set_target_properties(explore PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 	rophive_test(explore.programs explore explore --seeds 500 --jobs 1)
 	# Frames that outlive their function are looked for on one stack; here are many.
 	set_tests_properties(explore.programs PROPERTIES ENVIRONMENT "ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=0")
 endif()
 
-# The driver of the peers can be read; the rest of it needs packages.
+# The figures of docs/tls.md can be had.
+if(TARGET hive-bench-tls AND NOT ROPHIVE_SANITIZE AND NOT ROPHIVE_COVERAGE)
+	rophive_test(tls.bench tls hive-bench-tls 0.1 1 2)
+endif()
+
+# The drivers of the peers can be read; the rest of them needs packages.
 rophive_test(tool.peers tool ${PROJECT_SOURCE_DIR}/bench/peers/run --help)
+rophive_test(tool.peers_httpd tool ${PROJECT_SOURCE_DIR}/bench/peers/httpd --help)
 
 # Examples are built as a reader would build them: GNU C by default, nothing of ours but the library.
 file(GLOB examples CONFIGURE_DEPENDS examples/*.c)
+if(CMAKE_CROSSCOMPILING)
+	set(examples "")
+endif()
+if(NOT TARGET rophive_tls)
+	list(FILTER examples EXCLUDE REGEX "_tls_[a-z_]*\\.c$")
+endif()
 foreach(file ${examples})
 	cmake_path(GET file STEM name)
 	add_executable(example.${name} ${file})
@@ -86,6 +158,9 @@ foreach(file ${examples})
 	set_target_properties(example.${name} PROPERTIES C_EXTENSIONS ON
 		RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
 	target_link_libraries(example.${name} PRIVATE rophive_static)
+	if(name MATCHES "_tls_")
+		target_link_libraries(example.${name} PRIVATE rophive_tls_static)
+	endif()
 	rophive_test(example.${name} example example.${name})
 endforeach()
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Workers come and go: attach one of another kind while the hive runs, detach it without losing its tasks; a stale id is
- * refused and never reaches a stranger.                                                                                 */
+/* Workers come and go: attach one of another kind while the hive runs, detach it without losing its tasks, follow the
+ * CPU quota; a stale id is refused and never reaches a stranger.                                                          */
 #include <rophive/hive.h>
 #include <stdio.h>
 
@@ -24,6 +24,9 @@ int main(void)
 	printf("%zu workers\n", hive_workers(hive, NULL, 0));
 	hive_detach(hive, extra, HIVE_FOREVER);
 	printf("a late post: %s\n", hive_error_name(hive_post_to(hive, extra, nothing, NULL)));
+	if (hive_resize(hive, 2, HIVE_AUTO, HIVE_FOREVER) <
+	    0) /* from now on as many compute workers as the quota gives */
+		return 1;
 	printf("%zu workers\n", hive_workers(hive, NULL, 0));
 	hive_stop(hive, HIVE_DRAIN, HIVE_FOREVER);
 	hive_join(hive, HIVE_FOREVER);

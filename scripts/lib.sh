@@ -4,8 +4,11 @@
 
 passed=0 failed=0
 test_timeout= # seconds for one ctest test; empty: as cmake/tests.cmake has it
-debug=(-DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS_DEBUG=-O1 -g")
+quick=(-DROPHIVE_QUICK_TESTS=ON) # in all builds but the one that users get
+debug=(-DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS_DEBUG=-O1 -g" -DROPHIVE_TOOLS=OFF "${quick[@]}")
 asan_build=("${debug[@]}" -DROPHIVE_DEBUG=ON -DROPHIVE_SANITIZE=address,undefined)
+# With one thread, or with threads that others test as well, and slow: ThreadSanitizer sees them in test-long.
+slow_with_tsan='sched.memory|sched.timer_rules|fiber.memory|fiber.waiting|tls.handshake'
 tsan_build=("${debug[@]}" -DROPHIVE_SANITIZE=thread)
 export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
@@ -24,13 +27,61 @@ configure() {
 	return 1
 }
 
+# configure_for ARCHITECTURE: a build for another processor.
+configure_for() {
+	configure "$1" "$1-linux-gnu-gcc" --toolchain "cmake/$1.cmake" -DROPHIVE_TOOLS=OFF -DROPHIVE_INSTALL=OFF "${quick[@]}"
+}
+
+# other_processors: all that is built for them, in an emulator. What that cannot do is skipped, and counted. Left out are
+# programs that ask how much memory or which pages the process has (it is the emulator's), or need children as the system makes them.
+other_processors() {
+	local architecture
+	for architecture in aarch64 riscv64; do
+		configure_for $architecture && run_ctest $architecture -LE '^(check|httpd|tool)$' -E '^(io.cold|io.served|io.served_ends|sched.resize)$' || return 1
+		figure "skipped on $architecture (qemu)" \
+			"$(grep -c '^skipped' build/$architecture/Testing/Temporary/LastTest.log)"
+	done
+}
+
+# bus_alone FOLDER: the message bus without the rest, built and tested in a folder that is configured, or for armhf.
+bus_alone() {
+	local program runner=()
+	[ "$1" = . ] || runner=(tests/arch/emulate "${1/armhf/arm}")
+	mkdir -p "build/$1"
+	[ "$1" != armhf ] || cmake -S . -B build/armhf -G Ninja --toolchain cmake/armhf.cmake -DROPHIVE_WERROR=ON -DROPHIVE_TOOLS=OFF \
+		-DROPHIVE_INSTALL=OFF >"build/alone-armhf.log" 2>&1 || { cat build/alone-armhf.log; return 1; }
+	cmake --build "build/$1" --target alone >"build/alone-$1.log" 2>&1 || { tail -n 50 "build/alone-$1.log"; return 1; }
+	for program in "build/$1"/alone/alone.*; do
+		if "${runner[@]}" "$program" >"build/alone-$1.log" 2>&1; then
+			passed=$((passed + 1))
+		else
+			failed=$((failed + 1)) && cat "build/alone-$1.log" && return 1
+		fi
+	done
+	figure "bus alone, code for $1 (-Os)" "$(bus_size "$1") bytes"
+}
+
+# bus_size FOLDER: bytes of code and constants of the message bus and what it needs, optimized for size, for that folder's processor.
+bus_size() {
+	local prefix= work file
+	case $1 in aarch64) prefix=aarch64-linux-gnu- ;; armhf) prefix=arm-linux-gnueabihf- ;; esac
+	work=$(mktemp -d)
+	for file in src/bus/*.c src/base/{clock,futex,latch,memory,quiet,thread}.c; do
+		[ "$file" = src/bus/home_hive.c ] ||
+			"${prefix}gcc" -std=c11 -Os -D_GNU_SOURCE= -DHIVE_BUS_ALONE=1 -Iinclude -Isrc -c "$file" -o "$work/${file//\//_}.o"
+	done
+	"${prefix}size" "$work"/*.o | awk 'NR > 1 { n += $1 } END { print n }'
+	rm -rf "$work"
+}
+
 # run_ctest FOLDER ARGUMENT...: adds to passed and failed. Only failures are shown.
 run_ctest() {
 	local log=build/$1.ctest fixed=() status=0
 	[ "$1" = . ] && log=build/gcc.ctest
 	# ThreadSanitizer of gcc 12 does not bear the wide address randomisation of newer kernels.
 	setarch -R true 2>/dev/null && fixed=(setarch -R)
-	"${fixed[@]}" ctest --test-dir "build/$1" -j "$(nproc)" --output-on-failure --no-tests=error "${@:2}" \
+	# Twice as many as there are processors: many tests wait more than they compute.
+	"${fixed[@]}" ctest --test-dir "build/$1" -j "$(($(nproc) * 2))" --output-on-failure --no-tests=error "${@:2}" \
 		>"$log" 2>&1 || status=1
 	[ $status -eq 0 ] || cat "$log"
 	# "97% tests passed, 1 tests failed out of 37"
@@ -71,6 +122,13 @@ stage_coverage() {
 
 # count_faults LOG...: the sum of the lines "faults injected: 12" in the logs of fault sweeps.
 count_faults() { awk '/^faults injected: / { n += $3 } END { print n + 0 }' "$@"; }
+
+# models: the scenarios of the model checker.
+models() {
+	run_counted models tests/model/run || return 1
+	figure 'model scenarios (Relacy)' "$(grep -c '^ok' build/models.log)"
+	figure 'model schedules (Relacy)' "$(awk '$1 == "ok" { n += $3 } END { print n }' build/models.log)"
+}
 
 # fuzz SECONDS: the fuzz targets, so long each.
 fuzz() {

@@ -25,6 +25,21 @@
 #endif
 #undef CHECK
 
+/* Which sanitizer this build has, of gcc or of clang. */
+#if !defined(__has_feature)
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#define TEST_TSAN 1
+#else
+#define TEST_TSAN 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define TEST_ASAN 1
+#else
+#define TEST_ASAN 0
+#endif
+
 struct test {
 	const char *name;
 	int line;

@@ -54,12 +54,45 @@ static void put_call(struct record *record, const char *name, int error)
 	record_text(record, name, text);
 }
 
+/* Why there is no such core; "": there is. */
+static const char *uring_refusal(char *text, size_t size)
+{
+	const struct hive_core_ops *core;
+	int error = try_io_uring();
+	char disabled[MACHINE_TEXT] = "";
+	bool is_disabled = machine_read_line("/proc/sys/kernel/io_uring_disabled", disabled, sizeof disabled) &&
+	                   disabled[0] != '0';
+	if (hive_core_find("uring", &core) == 0)
+		return "";
+	if (!error)
+		return "not in this build, or the kernel is too old for what it needs";
+	if (error == -ENOSYS)
+		return "this kernel has no io_uring (Linux 5.1)";
+	snprintf(text, size, "the system refuses it (%s%s%s)", hive_error_name(error),
+	         is_disabled       ? ", kernel.io_uring_disabled is "
+	         : error == -EPERM ? ", as in many containers"
+	                           : "",
+	         is_disabled ? disabled : "");
+	return text;
+}
+
+static void put_uring(struct checkup *checkup, struct record *record)
+{
+	char text[128], words[160];
+	const char *why = uring_refusal(text, sizeof text);
+	snprintf(words, sizeof words, *why ? "no: %s" : "yes", why);
+	record_text(record, "uring", words);
+	if (*why)
+		checkup_warn(checkup, "no io_uring core: %s; HIVE_CORE=uring falls back to epoll", why);
+}
+
 void doctor_look_at_cores(struct checkup *checkup)
 {
 	struct record *record = checkup_section(checkup, "cores");
 	const struct hive_core_ops *best = NULL;
 	put_core(record, "epoll");
 	put_core(record, "poll");
+	put_uring(checkup, record);
 	put_core(record, "best");
 	put_call(record, "epoll_pwait2", try_epoll_pwait2());
 	put_call(record, "io_uring", try_io_uring());

@@ -12,6 +12,7 @@
 
 /* Limits of this process and of the system; what priorities this user may ask for. */
 #define FILES_FEW 1024
+#define BACKLOG_FEW 1024
 
 static void limit_text(rlim_t limit, char *text, size_t size)
 {
@@ -43,6 +44,15 @@ static void put_setting(struct record *record, const char *name, const char *pat
 	record_text(record, name, text);
 }
 
+/* Longer queues of a listener are cut to it without a word. */
+static void warn_of_backlog(struct checkup *checkup)
+{
+	char text[MACHINE_TEXT];
+	if (machine_read_line("/proc/sys/net/core/somaxconn", text, sizeof text) && atoi(text) < BACKLOG_FEW)
+		checkup_warn(checkup, "%s connections may wait to be accepted: a burst loses some (net.core.somaxconn)",
+		             text);
+}
+
 void doctor_look_at_limits(struct checkup *checkup)
 {
 	struct record *record = checkup_section(checkup, "limits");
@@ -53,6 +63,9 @@ void doctor_look_at_limits(struct checkup *checkup)
 	put_setting(record, "threads_max", "/proc/sys/kernel/threads-max");
 	put_setting(record, "pid_max", "/proc/sys/kernel/pid_max");
 	put_setting(record, "max_map_count", "/proc/sys/vm/max_map_count");
+	put_setting(record, "open_files_max", "/proc/sys/fs/nr_open");
+	put_setting(record, "somaxconn", "/proc/sys/net/core/somaxconn");
+	warn_of_backlog(checkup);
 	if (files <= FILES_FEW)
 		checkup_warn(checkup, "%llu open files at most: a server may want more (ulimit -n)",
 		             (unsigned long long)files);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// The scenarios of `hive bench` that are about fibers, for goroutines: same flags, same output, same checks.
+// The scenarios of `hive bench` that are about fibers, and `bus`, for goroutines: same flags, same output, same checks.
 //
 // Comparable: what is done, how often, and that the program has T threads that run it (GOMAXPROCS=T).
 // Not comparable: a goroutine's stack begins with 2 KiB and is copied when it grows, ours is 64 KiB of addresses of which
@@ -126,6 +126,48 @@ func chanAll(n int64) time.Duration {
 }
 
 // With a WaitGroup and places for the sums: a little faster than a channel for each node.
+// message is what goes over a bus.
+type message struct {
+	number uint64
+	rest   [7]uint64
+}
+
+// busAll hands n messages of 64 bytes from P goroutines to as many as there are threads, through a channel of 1024.
+func busAll(n int64) time.Duration {
+	channel := make(chan message, 1024)
+	var senders, receivers sync.WaitGroup
+	var sum uint64
+	begin := time.Now()
+	for i := 0; i < *threads; i++ {
+		receivers.Add(1)
+		go func() {
+			var mine uint64
+			for m := range channel {
+				mine += m.number
+			}
+			atomic.AddUint64(&sum, mine)
+			receivers.Done()
+		}()
+	}
+	for i := 0; i < *producers; i++ {
+		senders.Add(1)
+		go func(first int64) {
+			for k := first; k <= n; k += int64(*producers) {
+				channel <- message{number: uint64(k)}
+			}
+			senders.Done()
+		}(int64(i) + 1)
+	}
+	senders.Wait()
+	close(channel)
+	receivers.Wait()
+	elapsed := time.Since(begin)
+	if expected := uint64(n) * uint64(n+1) / 2; sum != expected {
+		wrong("messages", expected, sum)
+	}
+	return elapsed
+}
+
 func grow(up *uint64, group *sync.WaitGroup, first, leaves uint64) {
 	if leaves == 1 {
 		*up = first
@@ -260,6 +302,10 @@ func main() {
 		n = or(n, 10000000)
 		chanAll(n/10 + 1)
 		all = rate(n, chanAll(n))
+	case "bus":
+		n = or(n, 5000000)
+		busAll(n/10 + 1)
+		all = rate(n, busAll(n))
 	case "skynet_fiber":
 		n = or(n, 1000000)
 		skynet(n/10 + 1)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
+#include <rophive/op.h>
 #include <rophive/source.h>
 #include <rophive/task.h>
 
@@ -28,13 +29,24 @@ struct hive_core_ops {
 	int (*add)(struct hive_core *core, struct hive_source *source);
 	int (*modify)(struct hive_core *core, struct hive_source *source);
 	void (*remove)(struct hive_core *core, struct hive_source *source);
-	void *reserved[6];
+	/* Optional: operations that it does by itself, bit (1u << code) for each. submit(): 0, and hive_op_deliver() once, in a later
+	 * turn(), or -errno; -ENOTSUP: not this one, it is done by readiness. cancel() is a request; it is delivered once all the
+	 * same.                                                                                                             */
+	uint32_t native_ops;
+	int (*submit)(struct hive_core *core, struct hive_op *op);
+	void (*cancel)(struct hive_core *core, struct hive_op *op);
+	void *reserved[3];
 };
 
-/* Any thread. "epoll", "poll", or "best". -ENOTSUP: not in this build or kernel. */
+/* Any thread. "epoll", "poll", "uring", or "best": what HIVE_CORE in the environment names, if it can be had, else epoll. What is named
+ * otherwise the environment does not change. -ENOTSUP: not in this build or kernel.                                      */
 int hive_core_find(const char *name, const struct hive_core_ops **ret_core);
 /* Owner thread, inside turn(). The only way in which a core calls a source's user. */
 void hive_source_deliver(struct hive_source *source, uint32_t events);
+
+/* Owner thread, inside turn(). An operation that was submitted is complete; `more`: this is one of several results. -EAGAIN, for what is
+ * about sockets, pipes and terminals: nothing has happened, and it is done by readiness from here on.                        */
+void hive_op_deliver(struct hive_op *op, int64_t result, bool more);
 
 /* One beat of a worker without blocking. 0: call again when woken or after *ret_wait_ns (0: at once, HIVE_FOREVER:
  * only when woken). -ESHUTDOWN: it has left, do not call again.                                               */
@@ -57,6 +69,10 @@ struct hive_host {
 	int (*step_start)(void *arg, uint32_t worker, hive_step_fn *step, void *step_arg);
 	void (*step_stop)(void *arg, void *step_arg);
 	int (*step_wait)(void *arg, int64_t deadline_ns);
-	void *reserved[5];
+	/* How far one CPU is from another: 0 same core, 1 same L2, 2 same L3, 3 same node, 4 anything else. A worker is on its first
+	 * pinned CPU, else where it last ran; in a host without threads on the one with the number of its place among IO workers.
+	 * On any thread, often. NULL: what sysfs says; with `now` or steps of the host's own all are on one node.             */
+	int (*cpu_distance)(void *arg, uint32_t a, uint32_t b);
+	void *reserved[4];
 };
 HIVE_END

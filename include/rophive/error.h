@@ -19,8 +19,16 @@
 #define HIVE_CHECKED
 #endif
 
+#if defined(HIVE_ATOMIC) /* the model checker has its own */
+#elif defined(__cplusplus)
+#define HIVE_ATOMIC(T) T /* the same size; only the library touches it */
+#else
+#define HIVE_ATOMIC(T) _Atomic(T)
+#endif
+
 #define HIVE_AUTO (-1) /* in options: as many as affinity mask and cgroup quota give us */
 #define HIVE_OFF (-1)  /* in options: none, never; because 0 always means "the default" */
+#define HIVE_NONE (-2) /* compute_workers of hive_runtime_start(): none, where 0 and -1 mean HIVE_AUTO */
 
 /* One meaning per code, in every module. On failure nothing was done and no output was written.
  *   -EINVAL      argument out of its domain, object never initialised, reserved field not zero
@@ -33,6 +41,7 @@
  *   -EALREADY    already armed or started
  *   -ETIMEDOUT   the deadline passed first (HIVE_NOWAIT: it would have had to wait)
  *   -EINPROGRESS the deadline passed, what was asked for goes on by itself
+ *   -ENOBUFS     the bus refuses this priority at its present fill
  *   -ENOTSUP     this core, platform or build cannot do it
  *   -ENOSPC      no slot left: HIVE_WORKERS_MAX workers of one kind
  *   -EOWNERDEAD  used in a child after fork()

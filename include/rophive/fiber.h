@@ -19,7 +19,7 @@ typedef int hive_fiber_fn(void *arg); /* result: 0, a value, or -errno; data tra
 
 struct hive_fiber_options {
 	const char *name;     /* copied, 31 bytes; NULL: none */
-	size_t stack_bytes;   /* 0: 64 KiB reserved; touched pages are paid. At most 1 GiB */
+	size_t stack_bytes;   /* 0: 64 KiB reserved; touched pages are paid. At most 1 GiB, guard and all */
 	uint32_t worker;      /* HIVE_WORKER_NONE: anywhere; else it stays there while that worker is there */
 	uint32_t flags;       /* 0 */
 	uint64_t reserved[5]; /* must be zero */
@@ -51,6 +51,8 @@ int hive_offload(hive_fiber_fn *fn, void *arg, int64_t deadline_ns, int *ret_res
 int hive_sleep(int64_t delay_ns);
 /* Any thread. A fiber lets everybody else have a turn; elsewhere the thread does. 0, or -ECANCELED. */
 int hive_yield(void);
+/* Any thread. hive_yield() if hive_should_yield() (<rophive/worker.h>), else nothing and 0. */
+int hive_yield_if_due(void);
 /* Any thread. NULL outside a fiber. Borrowed: do not join. */
 struct hive_fiber *hive_fiber_current(void);
 /* Any thread. Its name, or ""; of the current one with NULL. -ESRCH. At most bytes - 1 characters are written. */

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
+#include <rophive/bus.h>
 #include <rophive/core.h>
 #include <rophive/fiber.h>
+#include <rophive/io.h>
+#include <rophive/op.h>
 #include <rophive/post.h>
+#include <rophive/process.h>
 #include <rophive/source.h>
 #include <rophive/stats.h>
 #include <rophive/sync.h>
@@ -33,8 +37,20 @@ enum hive_preset {
 	HIVE_PRESET_DEFAULT = 0, /* what the benches of this library chose */
 	HIVE_PRESET_ROPHIVE = 1, /* the parameters of the founding design to the letter, no further policy */
 	HIVE_PRESET_FAIO =
-		2 /* oldest first, one task a beat, the system and the pool at intervals, the busiest is robbed */
+		2, /* oldest first, one task a beat, the system and the pool at intervals, the busiest is robbed */
+	HIVE_PRESET_VELOQ = 3 /* placed by load, 64 tasks a beat, the nearest is robbed, letters go by the mesh */
 };
+
+/* Where single posts and spawns that name no worker go, from whatever thread. POOL: to all, and whoever has nothing to do takes them.
+ * TWO_CHOICES: of two IO workers drawn at random to the one with less to do, or, if that sleeps, to the pool; others may steal them from
+ * there at once. DEFAULT: pool, but with HIVE_PRESET_VELOQ two choices. docs/scheduling.md says when to take which.                                        */
+enum hive_placement { HIVE_PLACE_DEFAULT = 0, HIVE_PLACE_POOL = 1, HIVE_PLACE_TWO_CHOICES = 2 };
+
+/* How letters travel from one IO worker to another: hive_post_to(), fibers that are spawned or woken there. OFF: by the inbox, where all senders
+ * meet. ON: by a lane for each pair, made when it is first used (also with reserve_tasks); what finds no room there goes by the inbox. In both
+ * cases letters from one worker to one other arrive in the order in which they were sent; with the mesh, letters of different workers have no
+ * order, even if one was sent because of the other. DEFAULT: off, but with HIVE_PRESET_VELOQ on. docs/scheduling.md has the figures. */
+enum hive_mesh { HIVE_MESH_DEFAULT = 0, HIVE_MESH_OFF = 1, HIVE_MESH_ON = 2 };
 
 /* On any thread, one call at a time, once for each accepted task that will not run. Must not post or wait. */
 typedef void hive_drop_fn(void *hook_arg, const struct hive_task *task);
@@ -45,13 +61,22 @@ typedef void hive_warn_fn(void *hook_arg, const char *text);
 struct hive_options {
 	int32_t io_workers, compute_workers; /* attached by create; HIVE_AUTO */
 	enum hive_preset preset;
+	enum hive_placement placement;
 	const struct hive_worker_options *io, *compute; /* template for those; NULL: zeros */
 	const struct hive_host *host; /* clock, random, memory, threads; NULL: the system. Must outlive the hive */
 	void *hook_arg;
 	hive_drop_fn *on_drop; /* NULL: they are only counted */
 	hive_warn_fn *on_warn;
 	size_t reserve_tasks; /* preallocate, so that up to that many waiting posts of each kind allocate nothing */
-	uint64_t reserved[8]; /* must be zero */
+	/* A worker that is in one task for so long is reported, once, with its stack, to on_warn; and what waits there and may run elsewhere is
+	 * offered to the others. 0: off, in debug builds 100 ms; HIVE_OFF: off. The stack is had by a real-time signal (SIGRTMAX - 3) to that
+	 * thread: a system call that it is in may return -EINTR.                                                        */
+	int64_t stall_ns;
+	/* Each worker whose options name no CPUs gets one of the caller's: IO workers first, one for each core before the second of any,
+	 * and round again when there are more workers than CPUs. Its memory is made there. Without effect in a host without threads. */
+	bool pin;
+	enum hive_mesh mesh;
+	uint64_t reserved[6]; /* must be zero */
 };
 
 struct hive_report {
@@ -87,8 +112,8 @@ int hive_join(struct hive *hive, int64_t deadline_ns);
 /* Any thread. Final after stop, else -EBUSY. */
 int hive_report_read(const struct hive *hive, struct hive_report *ret_report);
 
-/* Foreign thread. Just a runtime: hive_create() with HIVE_AUTO for counts that are zero and, unless the options or a preset say
- * otherwise, HIVE_TIMERS_WHEEL; hive_start(); and stop, join, destroy. The handle is gone after runtime_stop.
+/* Foreign thread. Just a runtime: hive_create() with HIVE_AUTO for counts that are zero (HIVE_NONE: no compute workers) and, unless the
+ * options or a preset say otherwise, HIVE_TIMERS_WHEEL; hive_start(); and stop, join, destroy. The handle is gone after runtime_stop.
  * -ETIMEDOUT: it is gone, and what had not begun by the deadline was dropped. -EDEADLK: on a worker.                     */
 HIVE_CHECKED int hive_runtime_start(const struct hive_options *options, struct hive **ret_hive);
 int hive_runtime_stop(struct hive *hive, enum hive_stop_mode mode, int64_t deadline_ns);

@@ -9,6 +9,7 @@
  *
  *   call                    goes to                                          may be stolen   wakes
  *   hive_post               shared pool (inside a worker: by its outbox)     yes             one idle IO worker
+ *   hive_post_placed        the lighter of two random IO workers             yes             it, or one idle IO worker
  *   hive_post_to            private queue of one worker                      no              that worker
  *   hive_post_after         timers of the lighter of two random IO workers   no              that worker
  *   hive_post_compute       compute pool                                     shared          one idle compute worker
@@ -20,10 +21,13 @@ HIVE_BEGIN
 struct hive;
 /* Any thread. To the shared pool (inside a worker: its outbox, given to the pool at the end of the beat). */
 HIVE_CHECKED int hive_post(struct hive *hive, hive_fn *fn, void *arg);
+/* Any thread. To the one with less to do of two IO workers drawn at random, where others may steal it, whatever the placement of the
+ * hive. If that one sleeps, or may not be robbed: to the pool, from which somebody idle takes it.                          */
+HIVE_CHECKED int hive_post_placed(struct hive *hive, hive_fn *fn, void *arg);
 /* Any thread. As hive_post(), one splice and at most one wake for all of them. count 0 does nothing. */
 HIVE_CHECKED int hive_post_many(struct hive *hive, const struct hive_task *tasks, size_t count);
-/* Any thread. To one IO worker, and only there, before its timers and stealable tasks. -ESRCH: not there
- * any more. -EINVAL: a compute worker. What is still queued there when it is detached runs there, before it
+/* Any thread. To one IO worker, and only there, before its timers and stealable tasks; what one thread posts to it runs in the order of
+ * its posts. -ESRCH: not there any more. -EINVAL: a compute worker. What is still queued there when it is detached runs there, before it
  * leaves.                                                                                               */
 HIVE_CHECKED int hive_post_to(struct hive *hive, uint32_t worker, hive_fn *fn, void *arg);
 /* Any thread. Micro task, never before delay_ns has passed. ret_post may be NULL; else an id for

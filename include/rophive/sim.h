@@ -14,7 +14,7 @@
  *
  * The seed decides which runnable worker makes the next beat, every random choice of the hive, and now and then a
  * beat without reason (a spurious wake-up). File descriptors can be used as sources; they are looked at with a
- * zero time-out before virtual time moves on.                                                                    */
+ * zero time-out before virtual time moves on. Code takes no time, unless a task says so: hive_sim_spend().        */
 HIVE_BEGIN
 struct hive_sim;
 
@@ -22,7 +22,13 @@ struct hive_sim_options {
 	uint64_t seed;
 	uint32_t fail_percent;     /* of allocations, from the first beat on */
 	uint32_t spurious_percent; /* beats that nobody asked for; 0: 3 */
-	uint64_t reserved[4];      /* must be zero */
+	/* hive_host.cpu_distance of the simulated machine, and its argument; NULL: all CPUs on one node */
+	int (*cpu_distance)(void *cpu_arg, uint32_t a, uint32_t b);
+	void *cpu_arg;
+	/* What a beat takes beside its tasks, for questions of how long something takes. With it there are no beats that nobody asked for,
+	 * and file descriptors are looked at in those beats only that there are. 0: no time                                       */
+	int64_t beat_ns;
+	uint64_t reserved[1]; /* must be zero */
 };
 
 /* Foreign thread. options NULL: seed 0. */
@@ -32,6 +38,10 @@ const struct hive_host *hive_sim_host(struct hive_sim *sim);
 /* Foreign thread. Everything that happens within the next delay_ns; time stands exactly there afterwards.
  * HIVE_FOREVER: until nothing is left to happen. Returns the number of beats made. */
 int64_t hive_sim_advance(struct hive_sim *sim, int64_t delay_ns);
+/* Worker thread. What runs takes so long: it is later now for this worker, which makes no other beat before that time, while others do.
+ * A beat happens at its beginning as far as others can see; so let a beat have one task (local_budget, private_budget), if what they
+ * steal from each other matters. -EPERM: no worker of this simulator is about anything.                                      */
+int hive_sim_spend(struct hive_sim *sim, int64_t spent_ns);
 /* Foreign thread. Same seed, same program: same number. */
 uint64_t hive_sim_hash(const struct hive_sim *sim);
 /* Foreign thread. -EBUSY: a hive still has workers in it. NULL is fine. */

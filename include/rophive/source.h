@@ -22,7 +22,8 @@ enum {
 	HIVE_EVENT_HUP = 8, /* HUP and ERR are always reported */
 	HIVE_EVENT_ERR = 16,
 	HIVE_EVENT_EDGE = 32, /* EDGE and ONCE are asked for, never reported; EDGE: -ENOTSUP on cores without it */
-	HIVE_EVENT_ONCE = 64
+	HIVE_EVENT_ONCE = 64,
+	HIVE_EVENT_END = 128 /* asked for: the peer sends no more; a core that cannot tell does not report it */
 };
 
 struct hive_source {
@@ -35,6 +36,7 @@ struct hive_source {
 	uint32_t state, index; /* index belongs to the core while started */
 	hive_source_fn *on_ready;
 	void *owner, *next, *prev;
+	void *soon; /* what on_ready looks at first: a core may fetch it into the cache beforehand */
 };
 
 /* Any thread. */

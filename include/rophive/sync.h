@@ -15,13 +15,6 @@
  *
  * A wait group is a semaphore that begins with 0: each of n releases 1 when it is done, one acquires n.                      */
 
-#if defined(HIVE_ATOMIC) /* the model checker has its own */
-#elif defined(__cplusplus)
-#define HIVE_ATOMIC(T) T /* the same size; only the library touches it */
-#else
-#define HIVE_ATOMIC(T) _Atomic(T)
-#endif
-
 HIVE_BEGIN
 /* All fields private. Zeroed memory is not an initialised object. */
 struct hive_mutex {

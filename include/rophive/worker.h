@@ -14,7 +14,7 @@ enum hive_worker_kind { HIVE_WORKER_IO = 0, HIVE_WORKER_COMPUTE = 1 };
  * others, three times in a row at most.                                                                               */
 enum hive_order { HIVE_ORDER_DEFAULT = 0, HIVE_ORDER_NEWEST = 1, HIVE_ORDER_OLDEST = 2 };
 /* Whom an idle worker robs: anybody; who has most (and does not search itself), and then the pool is asked once more; the
- * nearest by index that has something.                                                                                */
+ * nearest that has something: on the same core, L2, L3, node, and others only when these gave nothing; at random among equals. */
 enum hive_victim { HIVE_VICTIM_DEFAULT = 0, HIVE_VICTIM_RANDOM = 1, HIVE_VICTIM_BUSIEST = 2, HIVE_VICTIM_NEAR = 3 };
 
 /* How an IO worker keeps its timers. Both fire in the same order, never early. HEAP: O(log n), memory as needed, so that starting
@@ -36,8 +36,8 @@ struct hive_worker_options {
 	hive_fn *on_start, *on_stop, *on_park, *on_unpark;
 	void *hook_arg;
 	/* Parameters, 0: the default of src/sched/tune.h, which says what each is good for. */
-	int32_t local_capacity;      /* tasks, a power of two, 4 … 65536 */
-	int32_t local_budget;        /* local tasks per beat */
+	int32_t local_capacity; /* tasks, a power of two, 4 … 65536 */
+	int32_t local_budget; /* local tasks per beat; HIVE_OFF: adaptive, fewer while events or private tasks wait, else more */
 	int32_t private_budget;      /* private tasks per beat */
 	int32_t timer_budget;        /* timers per beat */
 	int32_t pool_probe_interval; /* busy beats between two looks at the pool */
@@ -56,6 +56,7 @@ struct hive_worker_options {
 	bool no_outbox;       /* posts from inside go straight to the pool */
 	bool no_steal;        /* nobody steals from it, and it steals from nobody */
 	bool keep_signals;    /* keep the mask of the thread that starts it; default: block all but what faults raise */
+	int32_t ring_entries; /* of a core with a ring ("uring"): what it sends at once, 4 … 32768; 0: 256 */
 	uint64_t reserved[8]; /* must be zero */
 };
 
@@ -68,10 +69,20 @@ HIVE_CHECKED int hive_attach(struct hive *hive, const struct hive_worker_options
  * deadline. -EBUSY: main worker, or the last compute worker with work left. -EDEADLK: called on a worker of this
  * hive with a deadline other than HIVE_NOWAIT.                                                                */
 int hive_detach(struct hive *hive, uint32_t worker, int64_t deadline_ns);
+/* May wait. Attaches or detaches until there are so many of each kind; the main worker counts as one and stays. Who comes has the options
+ * that hive_create() was given for its kind; who goes is the latest slot, and leaves as with hive_detach(). HIVE_AUTO: as many as hive_cpus()
+ * says, and from now on as the affinity mask and the quota change, until a count is given. Calls come one after the other: -ETIMEDOUT,
+ * another one was under way until the deadline. -EINPROGRESS: the counts hold, and somebody is still in his last task.
+ * -EBUSY: no compute workers, with work left for them. -EDEADLK: on a worker of this hive, unless HIVE_NOWAIT. What attach cannot have
+ * (-ENOMEM, -EAGAIN, …) ends the call, and the counts are as far as it got.                                            */
+int hive_resize(struct hive *hive, int32_t io_workers, int32_t compute_workers, int64_t deadline_ns);
 /* Any thread. Ids of the moment, IO workers first; returns how many there are, writes at most `capacity`. */
 size_t hive_workers(const struct hive *hive, uint32_t *ret_workers, size_t capacity);
 /* Any thread. Own worker's id, or HIVE_WORKER_NONE on a foreign thread. */
 uint32_t hive_worker_current(void);
 /* Any thread. Own hive, or NULL on a foreign thread. */
 struct hive *hive_current(void);
+/* Any thread. True: the task or the fiber that runs has used up its slice (slice_ns), others are due; a fiber has a new one whenever it
+ * goes on. On a foreign thread false. Cheap enough for inner loops.                                                          */
+bool hive_should_yield(void);
 HIVE_END

@@ -32,10 +32,14 @@ void hive__explore_pause(void);
 #define load_acquire(p) atomic_load_explicit(AT(p), memory_order_acquire)
 #define load_seq(p) atomic_load_explicit(AT(p), memory_order_seq_cst)
 
+/* For what nothing depends on: no moment of the explorer's. */
+#define load_hint(p) atomic_load_explicit((p), memory_order_relaxed)
+
 #define store_relaxed(p, v) atomic_store_explicit(AT(p), (v), memory_order_relaxed)
 #define store_release(p, v) atomic_store_explicit(AT(p), (v), memory_order_release)
 #define store_seq(p, v) atomic_store_explicit(AT(p), (v), memory_order_seq_cst)
 
+#define exchange_relaxed(p, v) atomic_exchange_explicit(AT(p), (v), memory_order_relaxed)
 #define exchange_acquire(p, v) atomic_exchange_explicit(AT(p), (v), memory_order_acquire)
 #define exchange_release(p, v) atomic_exchange_explicit(AT(p), (v), memory_order_release)
 #define exchange_seq(p, v) atomic_exchange_explicit(AT(p), (v), memory_order_seq_cst)
@@ -50,9 +54,12 @@ void hive__explore_pause(void);
 #define or_release(p, v) atomic_fetch_or_explicit(AT(p), (v), memory_order_release)
 #define or_seq(p, v) atomic_fetch_or_explicit(AT(p), (v), memory_order_seq_cst)
 #define or_acq_rel(p, v) atomic_fetch_or_explicit(AT(p), (v), memory_order_acq_rel)
+#define sub_release(p, v) atomic_fetch_sub_explicit(AT(p), (v), memory_order_release)
 #define sub_acq_rel(p, v) atomic_fetch_sub_explicit(AT(p), (v), memory_order_acq_rel)
 #define and_relaxed(p, v) atomic_fetch_and_explicit(AT(p), (v), memory_order_relaxed)
 #define and_acquire(p, v) atomic_fetch_and_explicit(AT(p), (v), memory_order_acquire)
+#define and_release(p, v) atomic_fetch_and_explicit(AT(p), (v), memory_order_release)
+#define and_acq_rel(p, v) atomic_fetch_and_explicit(AT(p), (v), memory_order_acq_rel)
 #define and_seq(p, v) atomic_fetch_and_explicit(AT(p), (v), memory_order_seq_cst)
 
 /* Compare and swap; on failure *expected holds what was found. Failure is relaxed unless the name says otherwise. */
@@ -72,6 +79,10 @@ void hive__explore_pause(void);
 #define bump(p, n) store_relaxed((p), load_relaxed(p) + (n))
 
 #define prefetch_for_writing(p) __builtin_prefetch((p), 1)
+#define prefetch(p) __builtin_prefetch((p), 0)
+
+/* The beginning of something that is needed soon. Any address will do. */
+#define fetch_ahead(p) (prefetch(p), prefetch((const void *)((uintptr_t)(p) + CACHE_LINE)))
 
 static inline void cpu_pause(void)
 {

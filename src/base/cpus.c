@@ -161,3 +161,16 @@ int32_t hive__cpus_allowed(void)
 		quota = hive__cpus_quota("/sys/fs/cgroup", text);
 	return quota < cpus ? quota : cpus;
 }
+
+size_t hive__cpus_list(uint16_t *ret_cpus, size_t capacity)
+{
+	cpu_set_t set;
+	size_t n = 0;
+
+	if (sched_getaffinity(0, sizeof set, &set) < 0)
+		return 0;
+	for (size_t cpu = 0; cpu < CPU_SETSIZE && n < capacity; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			ret_cpus[n++] = (uint16_t)cpu;
+	return n;
+}

@@ -9,6 +9,9 @@ typedef ATOMIC(uint32_t) forkmark;
  * reads 1 everywhere, and a forked child is not detected.                                                          */
 forkmark *hive__forkmark_new(void);
 void hive__forkmark_free(forkmark *mark);
+/* Any thread. What lies at `at`, made by who needs it first, and never gone: zeros, at least this many bytes, that are zeros again in each
+ * child, for what belongs to one process and has to be fresh in the next, locks included. NULL: no memory.                    */
+void *hive__forkmark_once(ATOMIC(void *) *at, size_t bytes);
 
 static inline bool forkmark_is_child(const forkmark *mark)
 {

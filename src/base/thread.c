@@ -2,6 +2,7 @@
 #include "base/thread.h"
 
 #include "base/atomic.h"
+#include "base/quiet.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -13,14 +14,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-struct start {
-	hive_fn *main;
-	void *arg;
-};
+static void *trampoline_in(void *arg)
+{
+	struct thread_start start = *(struct thread_start *)arg;
+
+	start.main(start.arg);
+	return NULL;
+}
 
 static void *trampoline(void *arg)
 {
-	struct start start = *(struct start *)arg;
+	struct thread_start start = *(struct thread_start *)arg;
 
 	free(arg);
 	start.main(start.arg);
@@ -28,27 +32,41 @@ static void *trampoline(void *arg)
 }
 
 /* The new thread inherits the mask of the moment, so no signal can hit it before it has set its own. */
-int hive__thread_start(hive_fn *main, void *main_arg, uint64_t *ret_thread)
+static int start_thread(void *(*main)(void *arg), void *arg, uint64_t *ret_thread)
 {
-	struct start *start = malloc(sizeof *start);
 	sigset_t all, old;
 	pthread_t thread;
+	int r;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = pthread_create(&thread, NULL, main, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (r == 0)
+		*ret_thread = (uint64_t)thread;
+	return -r;
+}
+
+int hive__thread_start_in(struct thread_start *start, hive_fn *main, void *main_arg, uint64_t *ret_thread)
+{
+	start->main = main;
+	start->arg = main_arg;
+	return start_thread(trampoline_in, start, ret_thread);
+}
+
+int hive__thread_start(hive_fn *main, void *main_arg, uint64_t *ret_thread)
+{
+	struct thread_start *start = malloc(sizeof *start);
 	int r;
 
 	if (!start)
 		return -ENOMEM;
 	start->main = main;
 	start->arg = main_arg;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	r = pthread_create(&thread, NULL, trampoline, start);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (r != 0) {
+	r = start_thread(trampoline, start, ret_thread);
+	if (r < 0)
 		free(start);
-		return -r;
-	}
-	*ret_thread = (uint64_t)thread;
-	return 0;
+	return r;
 }
 
 void hive__thread_join(uint64_t thread)
@@ -124,6 +142,18 @@ int hive__thread_batch(void)
 	return sched_setscheduler(0, SCHED_BATCH, &param) < 0 ? -errno : 0;
 }
 
+void hive__thread_ordinary(void)
+{
+	struct sched_param param = { 0 };
+	int saved = errno;
+
+	hive__thread_short_slices(0);
+	if (sched_getscheduler(0) != SCHED_OTHER)
+		sched_setscheduler(0, SCHED_OTHER, &param);
+	prctl(PR_SET_TIMERSLACK, 50000UL); /* what the system begins with */
+	errno = saved;
+}
+
 static void faults(sigset_t *set)
 {
 	static const int raised_by_code[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF };
@@ -141,6 +171,16 @@ void hive__thread_block_signals(void)
 	faults(&keep);
 	pthread_sigmask(SIG_SETMASK, &all, NULL);
 	pthread_sigmask(SIG_UNBLOCK, &keep, NULL);
+	hive__quiet_always();
+}
+
+void hive__thread_unblock_signal(int number)
+{
+	sigset_t one;
+
+	sigemptyset(&one);
+	sigaddset(&one, number);
+	pthread_sigmask(SIG_UNBLOCK, &one, NULL);
 }
 
 void hive__thread_save_signals(sigset_t *ret_mask)
@@ -173,6 +213,11 @@ uint64_t hive__thread_give_number(void)
 
 	hive__thread_own_number = (uint64_t)syscall(SYS_gettid) << 32 | (add_relaxed(&count, 1u) + 1);
 	return hive__thread_own_number;
+}
+
+uint32_t hive__thread_system_number(void)
+{
+	return (uint32_t)syscall(SYS_gettid);
 }
 
 bool hive__thread_lives(uint64_t number)

@@ -10,6 +10,12 @@
 
 /* Any thread. main(main_arg) on a new thread that starts with all signals blocked; join exactly once. */
 int hive__thread_start(hive_fn *main, void *main_arg, uint64_t *ret_thread);
+/* The same without an allocation of ours: `start` is the new thread's until main begins. */
+struct thread_start {
+	hive_fn *main;
+	void *arg;
+};
+int hive__thread_start_in(struct thread_start *start, hive_fn *main, void *main_arg, uint64_t *ret_thread);
 void hive__thread_join(uint64_t thread);
 
 /* Each of these acts on the calling thread. */
@@ -23,8 +29,12 @@ void hive__thread_nice_at_least(int nice);
 void hive__thread_short_slices(int64_t slice_ns);
 int hive__thread_realtime(int priority);
 int hive__thread_batch(void);
+/* Scheduled as a thread of the program and not as one of ours, for what inherits from it: policy, slices, timer slack. */
+void hive__thread_ordinary(void);
 /* Blocks every signal that stands for something outside; what a fault raises stays as it is. */
 void hive__thread_block_signals(void);
+/* Lets this one through. */
+void hive__thread_unblock_signal(int number);
 /* The mask of this thread, and setting it again, there or on another one. */
 void hive__thread_save_signals(sigset_t *ret_mask);
 void hive__thread_restore_signals(const sigset_t *mask);
@@ -39,6 +49,8 @@ static inline uint64_t hive__thread_number(void)
 {
 	return hive__thread_own_number ? hive__thread_own_number : hive__thread_give_number();
 }
+/* The system's number of the calling thread. A system call. */
+uint32_t hive__thread_system_number(void);
 /* May the thread with this number still exist? A system call. False is certain. */
 bool hive__thread_lives(uint64_t number);
 /* CPU that the caller runs on now; 0 when unknown. */

@@ -2,9 +2,12 @@
 /* Readiness by epoll. The wake-up descriptor is edge-triggered and never read: one system call less per wake. */
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <time.h>
 
+#include "base/atomic.h"
 #include "base/memory.h"
+#include "core/alarmfd.h"
 #include "core/cores.h"
 #include "core/wakefd.h"
 
@@ -16,7 +19,8 @@ struct epoll_core {
 	int epoll_fd, wake_fd;
 	uint32_t sources; /* added ones */
 	bool coarse;      /* the kernel has no epoll_pwait2 */
-	int next, count;  /* of the batch under way */
+	struct alarmfd alarm;
+	int next, count; /* of the batch under way */
 	struct epoll_event batch[BATCH];
 };
 
@@ -30,6 +34,19 @@ static int watch_wakefd(struct epoll_core *c)
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = NULL };
 
 	return epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, c->wake_fd, &event) < 0 ? -errno : 0;
+}
+
+/* What rings is told as an event of the core itself. Without it each wait has a timer of its own. */
+static void open_alarm(struct epoll_core *c)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = c };
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+
+	if (fd >= 0 && epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
+		close(fd);
+		fd = -1;
+	}
+	c->alarm.fd = fd;
 }
 
 static int open_fds(struct epoll_core *c)
@@ -48,6 +65,8 @@ static int open_fds(struct epoll_core *c)
 	if (r < 0) {
 		close(c->epoll_fd);
 		close(c->wake_fd);
+	} else {
+		open_alarm(c);
 	}
 	return r;
 }
@@ -78,6 +97,8 @@ static void epoll_core_close(struct hive_core *core)
 
 	close(c->epoll_fd);
 	close(c->wake_fd);
+	if (c->alarm.fd >= 0)
+		close(c->alarm.fd);
 	hive__memory_free(&memory, c);
 }
 
@@ -86,12 +107,12 @@ static int wait_coarse(struct epoll_core *c, int64_t timeout_ns)
 	return epoll_wait(c->epoll_fd, c->batch, BATCH, hive_poll_ms(timeout_ns));
 }
 
-static int wait_for_events(struct epoll_core *c, int64_t timeout_ns)
+static int wait_fine(struct epoll_core *c, int64_t timeout_ns)
 {
 	struct timespec limit = { timeout_ns / HIVE_S(1), timeout_ns % HIVE_S(1) };
 	int n;
 
-	if (timeout_ns == 0 || timeout_ns == HIVE_FOREVER || c->coarse)
+	if (c->coarse)
 		return wait_coarse(c, timeout_ns);
 	n = epoll_pwait2(c->epoll_fd, c->batch, BATCH, &limit, NULL);
 	if (n < 0 &&
@@ -102,18 +123,85 @@ static int wait_for_events(struct epoll_core *c, int64_t timeout_ns)
 	return n;
 }
 
+static bool has_alarm(struct epoll_core *c, int64_t now_ns, int64_t deadline_ns)
+{
+	if (alarmfd_covers(&c->alarm, now_ns, deadline_ns))
+		return true;
+	return alarmfd_would_pay(&c->alarm, now_ns, deadline_ns) && alarmfd_start(&c->alarm, deadline_ns);
+}
+
+static bool only_alarm_rang(const struct epoll_core *c, int n)
+{
+	return n == 1 && c->batch[0].data.ptr == c;
+}
+
+/* An alarm may have been set for an earlier end than this one: then the wait goes on. */
+static int wait_until(struct epoll_core *c, int64_t now_ns, int64_t deadline_ns)
+{
+	int n;
+
+	do {
+		if (has_alarm(c, now_ns, deadline_ns)) {
+			n = wait_coarse(c, HIVE_FOREVER);
+		} else {
+			n = wait_fine(c, deadline_ns - now_ns);
+			alarmfd_note(&c->alarm, n > 0);
+		}
+		if (!only_alarm_rang(c, n))
+			return n;
+		now_ns = hive__clock_now();
+	} while (now_ns < deadline_ns);
+	return 0;
+}
+
+static int wait_for_events(struct epoll_core *c, int64_t timeout_ns)
+{
+	int64_t now;
+	int n;
+
+	if (timeout_ns > 0 && timeout_ns < HIVE_FOREVER) {
+		now = hive__clock_now();
+		return wait_until(c, now, time_add(now, timeout_ns));
+	}
+	do
+		n = wait_coarse(c, timeout_ns);
+	while (only_alarm_rang(c, n) && timeout_ns != 0);
+	return n;
+}
+
 static uint32_t to_hive(uint32_t events)
 {
+	if (!(events & ~(uint32_t)(EPOLLIN | EPOLLOUT))) /* nearly always */
+		return (events & EPOLLIN ? HIVE_EVENT_IN : 0u) | (events & EPOLLOUT ? HIVE_EVENT_OUT : 0u);
 	return (events & EPOLLIN ? HIVE_EVENT_IN : 0u) | (events & EPOLLOUT ? HIVE_EVENT_OUT : 0u) |
 	       (events & EPOLLPRI ? HIVE_EVENT_PRI : 0u) | (events & EPOLLHUP ? HIVE_EVENT_HUP : 0u) |
-	       (events & EPOLLERR ? HIVE_EVENT_ERR : 0u);
+	       (events & EPOLLERR ? HIVE_EVENT_ERR : 0u) | (events & EPOLLRDHUP ? HIVE_EVENT_END : 0u);
 }
 
 static uint32_t to_epoll(uint32_t events)
 {
 	return (events & HIVE_EVENT_IN ? EPOLLIN : 0u) | (events & HIVE_EVENT_OUT ? EPOLLOUT : 0u) |
 	       (events & HIVE_EVENT_PRI ? EPOLLPRI : 0u) | (events & HIVE_EVENT_EDGE ? (uint32_t)EPOLLET : 0u) |
-	       (events & HIVE_EVENT_ONCE ? (uint32_t)EPOLLONESHOT : 0u);
+	       (events & HIVE_EVENT_ONCE ? (uint32_t)EPOLLONESHOT : 0u) |
+	       (events & HIVE_EVENT_END ? (uint32_t)EPOLLRDHUP : 0u) |
+	       (events & CORE_EVENT_ALONE ? (uint32_t)EPOLLEXCLUSIVE : 0u);
+}
+
+/* Else the waker, the alarm, or one that was removed meanwhile. */
+static bool is_source(const struct epoll_core *c, const struct epoll_event *event)
+{
+	return event->data.ptr && event->data.ptr != c;
+}
+
+/* Sources are many, and come in no order: they are not in the cache, nor is what they belong to. */
+static void look_ahead(const struct epoll_core *c)
+{
+	const struct epoll_event *next = &c->batch[c->next];
+
+	if (c->next + 1 < c->count)
+		fetch_ahead(next[1].data.ptr);
+	if (c->next < c->count && is_source(c, next))
+		fetch_ahead(((const struct hive_source *)next->data.ptr)->soon);
 }
 
 static int epoll_core_turn(struct hive_core *core, int64_t timeout_ns)
@@ -130,7 +218,8 @@ static int epoll_core_turn(struct hive_core *core, int64_t timeout_ns)
 	for (c->next = 0; c->next < c->count;) {
 		struct epoll_event *event = &c->batch[c->next++];
 
-		if (event->data.ptr)
+		look_ahead(c);
+		if (is_source(c, event))
 			hive_source_deliver((struct hive_source *)event->data.ptr, to_hive(event->events));
 	}
 	c->next = c->count = 0;
@@ -142,11 +231,13 @@ static void epoll_core_wake(struct hive_core *core)
 	wakefd_signal(of(core)->wake_fd);
 }
 
+/* By number, which may have been closed meanwhile, and be another descriptor: then there is nothing to change, and that is all. The
+ * plain system call, because a checker of threads would take the number for memory that is used after its end.            */
 static int control(struct hive_core *core, int operation, struct hive_source *source)
 {
 	struct epoll_event event = { .events = to_epoll(source->events), .data.ptr = source };
 
-	return epoll_ctl(of(core)->epoll_fd, operation, (int)source->handle, &event) < 0 ? -errno : 0;
+	return syscall(SYS_epoll_ctl, of(core)->epoll_fd, operation, (int)source->handle, &event) < 0 ? -errno : 0;
 }
 
 static int epoll_core_add(struct hive_core *core, struct hive_source *source)
@@ -169,7 +260,7 @@ static void epoll_core_remove(struct hive_core *core, struct hive_source *source
 {
 	struct epoll_core *c = of(core);
 
-	epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, (int)source->handle, NULL);
+	control(core, EPOLL_CTL_DEL, source);
 	c->sources--;
 	for (int i = c->next; i < c->count; i++)
 		if (c->batch[i].data.ptr == source)
@@ -179,7 +270,7 @@ static void epoll_core_remove(struct hive_core *core, struct hive_source *source
 const struct hive_core_ops hive__core_epoll = {
 	.name = "epoll",
 	.kinds = 1u << HIVE_SOURCE_FD,
-	.flags = CORE_TAKES_MEMORY,
+	.flags = CORE_TAKES_SETUP | CORE_WAKES_ONE,
 	.open = epoll_core_open,
 	.close = epoll_core_close,
 	.turn = epoll_core_turn,

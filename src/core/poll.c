@@ -14,6 +14,7 @@ enum { FIRST_CAPACITY = 16, WAKE = 0 }; /* entry 0 is the wake-up descriptor */
 struct poll_core {
 	struct hive_core core;
 	struct memory memory;
+	int wake_fd; /* also in entry 0; others may not look there, as the entries move when they grow */
 	uint32_t count, capacity;
 	bool dispatching, has_holes; /* holes: removed while dispatching, fd -1 and no source */
 	struct pollfd *fds;
@@ -72,6 +73,7 @@ static int poll_core_open(void *arg, struct hive_core **ret_core)
 		free_core(c);
 		return fd;
 	}
+	c->wake_fd = fd;
 	c->fds[WAKE] = (struct pollfd){ .fd = fd, .events = POLLIN };
 	c->count = 1;
 	*ret_core = &c->core;
@@ -80,7 +82,7 @@ static int poll_core_open(void *arg, struct hive_core **ret_core)
 
 static void poll_core_close(struct hive_core *core)
 {
-	close(of(core)->fds[WAKE].fd);
+	close(of(core)->wake_fd);
 	free_core(of(core));
 }
 
@@ -146,7 +148,7 @@ static int poll_core_turn(struct hive_core *core, int64_t timeout_ns)
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
 	if (c->fds[WAKE].revents)
-		wakefd_clear(c->fds[WAKE].fd);
+		wakefd_clear(c->wake_fd);
 	if (n > 0)
 		dispatch(c);
 	return 0;
@@ -154,7 +156,7 @@ static int poll_core_turn(struct hive_core *core, int64_t timeout_ns)
 
 static void poll_core_wake(struct hive_core *core)
 {
-	wakefd_signal(of(core)->fds[WAKE].fd);
+	wakefd_signal(of(core)->wake_fd);
 }
 
 static int poll_core_add(struct hive_core *core, struct hive_source *source)
@@ -205,7 +207,7 @@ static void poll_core_remove(struct hive_core *core, struct hive_source *source)
 const struct hive_core_ops hive__core_poll = {
 	.name = "poll",
 	.kinds = 1u << HIVE_SOURCE_FD,
-	.flags = CORE_TAKES_MEMORY,
+	.flags = CORE_TAKES_SETUP,
 	.open = poll_core_open,
 	.close = poll_core_close,
 	.turn = poll_core_turn,

@@ -78,6 +78,15 @@ static inline enum cell_claim cell_claim(struct cell *c, uint64_t turn, enum cel
 	return cell_claim_word(c, load_relaxed(&c->word), turn, as);
 }
 
+/* Any thread. This wait has not ended. */
+static inline bool cell_waits(const struct cell *c, uint64_t turn)
+{
+	uint64_t word = load_relaxed(&c->word);
+
+	return word >> CELL_TURN_SHIFT == turn &&
+	       (cell_phase_of(word) == CELL_WAITING || cell_phase_of(word) == CELL_PARKED);
+}
+
 /* Any thread, after it has written down that waits shall end. Whatever wait is under way. */
 static inline enum cell_claim cell_cancel(struct cell *c)
 {

@@ -67,7 +67,7 @@ static const char *doing(struct hive_fiber *f, uint32_t began)
  * of hive_sleep() and its like are found; code that was built without them ends the walk. A debugger sees more (tools/gdb).  */
 static void say_frames(struct speech *s, struct hive_fiber *f, struct stack stack)
 {
-	uintptr_t low = (uintptr_t)stack.low, high = low + stack.bytes - STACK_TOP - 2 * sizeof(uintptr_t);
+	uintptr_t low = (uintptr_t)stack.low, high = (uintptr_t)f - 2 * sizeof(uintptr_t);
 	uintptr_t saved = peek(&f->context.sp), frame, next;
 
 	if (CONTEXT_FRAME == 0 || saved < low || saved > high - CONTEXT_FRAME || saved % sizeof saved != 0)
@@ -83,6 +83,15 @@ static void say_frames(struct speech *s, struct hive_fiber *f, struct stack stac
 		next = peek((const void *)frame) + (uintptr_t)FRAME_LINK;
 		frame = next > frame ? next : 0;
 	}
+}
+
+static void say_reason(struct speech *s, struct hive_fiber *f, const char *why)
+{
+	s->say(s->to, ": ");
+	if (why[0] && why[strlen(why) - 1] == ' ')
+		say_number(s, why, (uint32_t)load_relaxed(&f->waiter.number), 10);
+	else
+		s->say(s->to, why);
 }
 
 static void visit(void *arg, struct stack stack)
@@ -101,8 +110,8 @@ static void visit(void *arg, struct stack stack)
 	say_name(s, f);
 	s->say(s->to, ": ");
 	s->say(s->to, doing(f, began));
-	s->say(s->to, why ? ": " : "");
-	s->say(s->to, why ? why : "");
+	if (why)
+		say_reason(s, f, why);
 	s->say(s->to, load_relaxed(&f->cancelled) ? ", cancelled" : "");
 	say_number(s, ", stack ", hive__stack_used(stack) / KIBI, 10);
 	say_number(s, " of ", stack.bytes / KIBI, 10);

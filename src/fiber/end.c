@@ -48,6 +48,16 @@ static void publish(struct hive_fiber *f, uint64_t bits, struct guest_place *loo
 	deliver(&wakes, loop);
 }
 
+/* The last that is done with it. */
+static void tell(struct tracker *tracker, int result)
+{
+	tracker->result = result;
+	if (tracker->ended)
+		tracker->ended(tracker);
+	else
+		once_finish(&tracker->once);
+}
+
 /* All beneath it have ended as well, so it goes; and that may complete its parent, and so on. */
 static void complete(struct hive_fiber *f, uint64_t bits, struct guest_place *loop)
 {
@@ -59,10 +69,8 @@ static void complete(struct hive_fiber *f, uint64_t bits, struct guest_place *lo
 		int result = f->result;
 
 		publish(f, bits, loop);
-		if (tracker) {
-			tracker->result = result;
-			once_finish(&tracker->once);
-		}
+		if (tracker)
+			tell(tracker, result);
 		f = parent;
 		bits = FATE_DONE;
 		goes_on = f && tree_is_last(&f->pending);
@@ -120,8 +128,8 @@ static inline __attribute__((always_inline)) int wait_for_end(struct hive_fiber 
 	uint64_t fate;
 	int r;
 
-	if (fate_has_ended(&f->fate, life))
-		return 0;
+	if (fate_has_ended(&f->fate, life, &fate))
+		return fate & bits ? -EALREADY : 0; /* who joins it has been told, and comes for it */
 	if (deadline_ns == HIVE_NOWAIT)
 		return load_relaxed(&f->fate) & bits ? -EALREADY : -ETIMEDOUT;
 	r = hive__wait_begin(&wait, "join");
@@ -198,10 +206,10 @@ int hive_wait_all(struct hive_fiber *const *fibers, size_t count, int64_t deadli
 static bool find_ended(struct hive_fiber *const *fibers, size_t count, size_t *ret_index)
 {
 	struct hive_fiber *f;
-	uint64_t life;
+	uint64_t life, fate;
 
 	for (size_t i = 0; i < count; i++)
-		if (fiber_find(fibers[i], &f, &life) == 0 && fate_has_ended(&f->fate, life)) {
+		if (fiber_find(fibers[i], &f, &life) == 0 && fate_has_ended(&f->fate, life, &fate)) {
 			*ret_index = i;
 			return true;
 		}
@@ -287,14 +295,19 @@ static void visit_cancel_tree(void *root, struct stack stack)
 		hive__fiber_resume(f);
 }
 
+void hive__fiber_cancel_tree(struct hive_fiber *root)
+{
+	store_seq(&root->tree_cancelled, 1u); /* FIBER-4 (pairs with FIBER-3) */
+	hive__stacks_visit(root->all->stacks, visit_cancel_tree, root);
+}
+
 int hive_block_on(struct hive *hive, hive_fiber_fn *fn, void *arg, int64_t deadline_ns, int *ret_result)
 {
-	struct tracker tracker;
+	struct tracker tracker = { .result = 0 };
 	struct hive_fiber *handle, *root;
 	int r = hive && hive__on_worker() ? -EDEADLK : 0;
 
 	once_init(&tracker.once);
-	tracker.result = 0;
 	if (r == 0)
 		r = hive__fiber_start(hive, fn, arg, NULL, &tracker, &handle);
 	if (r < 0)
@@ -302,8 +315,7 @@ int hive_block_on(struct hive *hive, hive_fiber_fn *fn, void *arg, int64_t deadl
 	r = once_wait(&tracker.once, false, "block_on", deadline_ns);
 	root = (struct hive_fiber *)HANDLE_ADDRESS((uintptr_t)handle);
 	if (r < 0) {
-		store_seq(&root->tree_cancelled, 1u); /* FIBER-4 (pairs with FIBER-3) */
-		hive__stacks_visit(root->all->stacks, visit_cancel_tree, root);
+		hive__fiber_cancel_tree(root);
 		while (once_wait(&tracker.once, false, "block_on", HIVE_FOREVER) < 0)
 			;
 	}

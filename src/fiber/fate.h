@@ -37,11 +37,12 @@ static inline bool fate_enter(ATOMIC(uint64_t) *fate, uint64_t life, uint64_t *r
 	return latch_take_while(fate, FATE_LIFE | FATE_RELEASED, life, ret_fate);
 }
 
-/* This life of it. */
-static inline bool fate_has_ended(const ATOMIC(uint64_t) *fate, uint64_t life)
+/* This life of it. *ret_fate: what it says; 0: there is another one by now. */
+static inline bool fate_has_ended(const ATOMIC(uint64_t) *fate, uint64_t life, uint64_t *ret_fate)
 {
 	uint64_t seen = load_acquire(fate); /* FATE-1 (pairs with LATCH-2) */
 
+	*ret_fate = (seen & FATE_LIFE) == life ? seen : 0;
 	return (seen & FATE_ENDED) || (seen & FATE_LIFE) != life;
 }
 

@@ -41,6 +41,7 @@ static bool is_cancelled_seq(struct hive_fiber *f, const ATOMIC(uint32_t) *state
 
 void hive__fiber_resume(struct hive_fiber *f)
 {
+	fiber_warm_up(f);
 	if (f->pinned == HIVE_WORKER_NONE)
 		hive__guest_ready(f->hive, &f->guest);
 	else
@@ -55,7 +56,8 @@ void hive__fiber_cancel_wait(struct hive_fiber *f)
 
 void hive__fiber_free(struct hive_fiber *f, struct guest_place *place)
 {
-	struct place_cache *cache = place && place->hive == f->hive ? (struct place_cache *)place->cache : NULL;
+	struct place_cache *cache = place && place->hive == f->hive ? (struct place_cache *)place->cache[GUESTS_FIBERS]
+	                                                            : NULL;
 
 	hive__stack_put(f->all->stacks, cache ? &cache->stacks : NULL, f->stack);
 }
@@ -104,14 +106,14 @@ static void furnish(struct guest_place *place)
 
 	if (cache && hive__overflow_thread_begin(memory, &cache->signal_stack) < 0)
 		cache->signal_stack = NULL;
-	place->cache = cache;
+	place->cache[GUESTS_FIBERS] = cache;
 }
 
 static void begin(struct hive_fiber *f, const struct context *loop)
 {
 	f->guest.drop = NULL;
 	store_relaxed(&f->began, 1u);
-	context_make_like(&f->context, f->stack.low, f->stack.bytes - STACK_TOP, body, f, loop);
+	context_make_like(&f->context, f->stack.low, (size_t)((char *)f - (char *)f->stack.low), body, f, loop);
 }
 
 /* Goes on with it until it, or another one to which it has passed the thread on, parks or ends, or none of them is next. */
@@ -143,7 +145,7 @@ static void run(struct guest *guest)
 	struct guest_place *place = hive__place();
 	struct context loop;
 
-	if (!place->cache)
+	if (!place->cache[GUESTS_FIBERS])
 		furnish(place);
 	context_here(&loop);
 	while (guest) {
@@ -170,8 +172,9 @@ static void visit_stop(void *arg, struct stack stack)
 	hive__fiber_cancel_wait(fiber_of_stack(stack));
 }
 
-static void all_stop(void *fibers)
+static void all_stop(void *fibers, void *cache)
 {
+	(void)cache;
 	hive__stacks_visit(((struct fibers *)fibers)->stacks, visit_stop, NULL);
 }
 
@@ -204,7 +207,15 @@ static void place_leave(void *fibers, void *cache)
 	hive__memory_free(hive__guest_memory(all->hive), cache);
 }
 
-static const struct guest_ops ops = { all_stop, all_end, place_leave, hive__fibers_dump };
+static void who(void *now, void **ret_fn, char ret_name[32])
+{
+	struct hive_fiber *f = (struct hive_fiber *)now;
+
+	*ret_fn = (void *)(uintptr_t)load_relaxed(&f->fn);
+	fiber_name_read(f, ret_name);
+}
+
+static const struct guest_ops ops = { all_stop, all_end, NULL, place_leave, hive__fibers_dump, who };
 
 static __attribute__((noinline)) struct fibers *make_fibers(struct hive *hive)
 {
@@ -219,7 +230,7 @@ static __attribute__((noinline)) struct fibers *make_fibers(struct hive *hive)
 		hive__memory_free(hive__guest_memory(hive), all);
 		return NULL;
 	}
-	kept = (struct fibers *)hive__guests_set(hive, all, &ops);
+	kept = (struct fibers *)hive__guests_set(hive, GUESTS_FIBERS, all, &ops);
 	if (kept != all)
 		all_end(all);
 	else if (hive__overflow_may_watch())
@@ -230,7 +241,7 @@ static __attribute__((noinline)) struct fibers *make_fibers(struct hive *hive)
 
 struct fibers *hive__fibers(struct hive *hive)
 {
-	struct fibers *all = (struct fibers *)hive__guests(hive);
+	struct fibers *all = (struct fibers *)hive__guests(hive, GUESTS_FIBERS);
 
 	return all ? all : make_fibers(hive);
 }
@@ -254,9 +265,9 @@ static struct stack_cache *cache_here(struct hive *hive, struct guest_place *pla
 {
 	if (!place || place->hive != hive)
 		return NULL;
-	if (!place->cache)
+	if (!place->cache[GUESTS_FIBERS])
 		furnish(place);
-	return place->cache ? &((struct place_cache *)place->cache)->stacks : NULL;
+	return place->cache[GUESTS_FIBERS] ? &((struct place_cache *)place->cache[GUESTS_FIBERS])->stacks : NULL;
 }
 
 /* A child enters the count of its parent before anybody can see it, let alone end it. */
@@ -299,20 +310,19 @@ static void fill(struct hive_fiber *f, struct fibers *all, hive_fiber_fn *fn, vo
 	fiber_name_write(f, o ? o->name : NULL);
 }
 
-int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const struct hive_fiber_options *options,
-                      struct tracker *tracker, struct hive_fiber **ret_fiber)
+static int start(struct hive *hive, hive_fiber_fn *fn, void *arg, const struct hive_fiber_options *options,
+                 struct tracker *tracker, bool own, struct hive_fiber **ret_fiber)
 {
 	struct guest_place *place = hive__place();
+	struct fibers *all = hive__fibers(hive);
 	struct hive_fiber *f, *parent, *before;
 	struct stack_cache *cache;
-	struct fibers *all;
 	struct stack stack;
 	size_t bytes = options && options->stack_bytes ? options->stack_bytes : 0;
-	int r = check(hive, fn, options);
+	int r;
 
-	all = r == 0 ? hive__fibers(hive) : NULL;
 	if (!all)
-		return r < 0 ? r : -ENOMEM;
+		return -ENOMEM;
 	cache = cache_here(hive, place);
 	r = bytes > SIZE_MAX - STACK_TOP ? -EINVAL
 	                                 : hive__stack_get(all->stacks, cache, bytes ? bytes + STACK_TOP : 0, &stack);
@@ -322,7 +332,7 @@ int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const str
 	if (f->stack.low != stack.low) /* else it has been a fiber before, and what it says is still true */
 		f->stack = stack;
 	fill(f, all, fn, arg, options);
-	parent = place && place->hive == hive ? (struct hive_fiber *)place->now : NULL;
+	parent = !own && place && place->hive == hive ? (struct hive_fiber *)place->now : NULL;
 	f->locals = parent && parent->locals ? hive__locals_share(parent->locals) : NULL;
 	enter_tree(f, parent, tracker);
 	fate_begin(&f->fate, ret_fiber ? 0 : FATE_RELEASED);
@@ -339,6 +349,20 @@ int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const str
 	store_relaxed(&f->began, 2u); /* it never was one: dumps pass it by */
 	hive__stack_put(all->stacks, cache, stack);
 	return r;
+}
+
+int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const struct hive_fiber_options *options,
+                      struct tracker *tracker, struct hive_fiber **ret_fiber)
+{
+	int r = check(hive, fn, options);
+
+	return r < 0 ? r : start(hive, fn, arg, options, tracker, false, ret_fiber);
+}
+
+int hive__fiber_start_own(struct hive *hive, hive_fiber_fn *fn, void *arg, const struct hive_fiber_options *options,
+                          struct tracker *tracker, struct hive_fiber **ret_fiber)
+{
+	return start(hive, fn, arg, options, tracker, true, ret_fiber);
 }
 
 int hive_spawn(struct hive *hive, hive_fiber_fn *fn, void *arg, const struct hive_fiber_options *options,
@@ -414,6 +438,11 @@ int hive_yield(void)
 	}
 	yield(f, place); /* also when cancelled: who ignores that must not keep the worker */
 	return hive__fiber_is_cancelled(f) ? -ECANCELED : 0;
+}
+
+int hive_yield_if_due(void)
+{
+	return hive_should_yield() ? hive_yield() : 0;
 }
 
 int hive_sleep(int64_t delay_ns)

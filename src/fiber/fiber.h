@@ -26,46 +26,49 @@ struct waiter { /* who can wait */
 	struct cell cell;
 	bool is_thread;           /* I */
 	uint32_t mutexes;         /* O  that it holds */
-	ATOMIC(const char *) why; /* S  what it waits for */
+	ATOMIC(const char *) why; /* S  what it waits for; if that ends with a blank, */
+	ATOMIC(int32_t) number;   /* S  this belongs to it */
 };
 
 struct locals; /* values by key, shared with children: local.c */
 
-struct tracker { /* block_on: the caller waits for a root and all beneath it */
+struct tracker { /* the end of a root and of all beneath it: block_on waits for that, */
 	struct once once;
-	int result; /* I once done */
+	int result;                             /* I once done */
+	void (*ended)(struct tracker *tracker); /* I  or, not NULL: this is called, wherever it ends or is dropped */
 };
 
 /* Why it switches to the loop. NEXT: it is queued already, the next one shall run. */
 enum fiber_request { REQUEST_PARK, REQUEST_MOVE, REQUEST_NEXT, REQUEST_END };
 
-struct hive_fiber {
+struct hive_fiber {         /* what a switch needs stands first, in as few cache lines as may be */
 	struct guest guest; /* first */
 	struct waiter waiter;
-	ATOMIC(uint64_t) fate;         /* A  latch, and what has become of it: fate.h */
-	ATOMIC(uint32_t) cancelled;    /* A */
-	ATOMIC(uint32_t) began;        /* S  for dumps: 0 not yet, 1 runs or waits, 2 it has ended */
-	struct context context;        /* O */
-	struct context *loop;          /* O  who ran it */
-	struct fibers *all;            /* I */
-	struct hive *hive;             /* I */
-	const ATOMIC(uint32_t) *state; /* I  of the hive */
-	ATOMIC(hive_fiber_fn *) fn;    /* S  of the spawner */
-	void *arg;                     /* I */
-	int result;                    /* O; anyone once ENDED was seen */
-	uint32_t pinned;               /* I  worker, or HIVE_WORKER_NONE */
-	enum fiber_request request;    /* O */
-	struct stack stack;            /* I */
-	struct locals *locals;         /* O */
+	struct context context;           /* O */
+	struct context *loop;             /* O  who ran it */
+	struct hive *hive;                /* I */
+	const ATOMIC(uint32_t) *state;    /* I  of the hive */
+	ATOMIC(struct hive_fiber *) root; /* S  under hive_block_on(), see below; NULL: nobody keeps track */
+	ATOMIC(uint32_t) cancelled;       /* A */
+	uint32_t pinned;                  /* O  worker, or HIVE_WORKER_NONE */
+	enum fiber_request request;       /* O */
+	ATOMIC(uint32_t) began;           /* S  for dumps: 0 not yet, 1 runs or waits, 2 it has ended */
+
+	ATOMIC(uint64_t) fate;      /* A  latch, and what has become of it: fate.h */
+	struct fibers *all;         /* I */
+	ATOMIC(hive_fiber_fn *) fn; /* S  of the spawner */
+	void *arg;                  /* I */
+	int result;                 /* O; anyone once ENDED was seen */
+	struct stack stack;         /* I */
+	struct locals *locals;      /* O */
 
 	struct wait_list waits; /* L the latch of fate  who waits for its end */
 
 	/* Under hive_block_on(): a tree of which each part stays until all beneath it have ended. */
-	ATOMIC(struct hive_fiber *) root; /* S  NULL: nobody keeps track */
-	struct hive_fiber *parent;        /* I */
-	ATOMIC(uint32_t) pending;         /* A  itself and its children that are not complete */
-	ATOMIC(uint32_t) tree_cancelled;  /* A  of a root */
-	struct tracker *tracker;          /* I  of a root */
+	struct hive_fiber *parent;       /* I */
+	ATOMIC(uint32_t) pending;        /* A  itself and its children that are not complete */
+	ATOMIC(uint32_t) tree_cancelled; /* A  of a root */
+	struct tracker *tracker;         /* I  of a root */
 
 	uint64_t alarm_turn;         /* O */
 	ATOMIC(uint32_t) alarm_rung; /* A */
@@ -75,7 +78,12 @@ struct hive_fiber {
 	};
 };
 
-_Static_assert(sizeof(struct hive_fiber) <= STACK_TOP, "a fiber lies in the top of its stack");
+/* Stacks begin at multiples of large powers of two, so the same fields of all fibers, and their frames, would compete for the same few
+ * lines of the cache. Hence each lies a little lower than another one, by where its stack is.                              */
+enum { FIBER_BYTES = 512, FIBER_COLOURS = 16 };
+
+_Static_assert(sizeof(struct hive_fiber) <= FIBER_BYTES, "fibers have room");
+_Static_assert(FIBER_BYTES + (FIBER_COLOURS - 1) * 64 <= STACK_TOP, "a fiber lies in the top of its stack");
 
 struct fibers {                        /* of one hive */
 	struct hive *hive;             /* I */
@@ -88,6 +96,10 @@ struct fibers *hive__fibers(struct hive *hive); /* NULL: no memory */
 struct hive_fiber *hive__fiber_here(void);      /* who runs on this thread, or NULL */
 int hive__fiber_start(struct hive *hive, hive_fiber_fn *fn, void *arg, const struct hive_fiber_options *options,
                       struct tracker *tracker, struct hive_fiber **ret_fiber);
+/* Any thread, who has asked the door. The same, of the library's own: it begins also while a worker of the hive drains, and is the child of
+ * nobody.                                                                                                                  */
+int hive__fiber_start_own(struct hive *hive, hive_fiber_fn *fn, void *arg, const struct hive_fiber_options *options,
+                          struct tracker *tracker, struct hive_fiber **ret_fiber);
 void hive__fiber_resume(struct hive_fiber *f);                          /* it was PARKED, and the caller claimed it */
 void hive__fiber_free(struct hive_fiber *f, struct guest_place *place); /* place: the caller's, or NULL */
 void hive__fiber_cancel_wait(struct hive_fiber *f);
@@ -99,6 +111,7 @@ void hive__wait_hand(struct wait wait, struct guest_place *loop);
 /* end.c */
 void hive__fiber_ended(struct hive_fiber *f, struct guest_place *loop);
 bool hive__fiber_release(struct hive_fiber *f, uint64_t life);
+void hive__fiber_cancel_tree(struct hive_fiber *root); /* itself and all beneath it */
 
 /* local.c */
 struct locals *hive__locals_share(struct locals *locals);
@@ -109,7 +122,10 @@ void hive__fibers_dump(void *fibers, void *to, void (*say)(void *to, const char 
 
 static inline struct hive_fiber *fiber_of_stack(struct stack stack)
 {
-	return (struct hive_fiber *)(void *)((char *)stack.low + stack.bytes - STACK_TOP);
+	char *top = (char *)stack.low + stack.bytes;
+	uint64_t colour = (uint64_t)(uintptr_t)top * UINT64_C(0x9e3779b97f4a7c15) >> 60; /* tools/gdb does the same */
+
+	return (struct hive_fiber *)(void *)(top - FIBER_BYTES - colour * CACHE_LINE);
 }
 
 static inline bool hive__fiber_is_cancelled(struct hive_fiber *f)
@@ -118,6 +134,16 @@ static inline bool hive__fiber_is_cancelled(struct hive_fiber *f)
 
 	return load_relaxed(&f->cancelled) || (root && load_relaxed(&root->tree_cancelled)) ||
 	       load_relaxed(f->state) >= HIVE_LEAVING;
+}
+
+/* It parked long ago, maybe, and goes on soon. */
+static inline void fiber_warm_up(const struct hive_fiber *f)
+{
+	const char *sp = (const char *)f->context.sp;
+
+	prefetch(sp);
+	prefetch(sp + 128);
+	prefetch(sp + 192);
 }
 
 /* To the loop, and back. Inline, as each function between a switch and the fiber's own code is a return that is guessed wrong. */

@@ -4,6 +4,7 @@
 #include <rophive/fiber.h>
 
 #include "base/memory.h"
+#include "base/refs.h"
 #include "fiber/fiber.h"
 
 struct locals {
@@ -16,13 +17,13 @@ struct locals {
 struct locals *hive__locals_share(struct locals *locals)
 {
 	if (locals)
-		add_relaxed(&locals->refs, 1u);
+		refs_add(&locals->refs);
 	return locals;
 }
 
 void hive__locals_drop(const struct memory *memory, struct locals *locals)
 {
-	while (locals && sub_acq_rel(&locals->refs, 1u) == 1) { /* LOCALS-1 (pairs with LOCALS-1 and LOCALS-2) */
+	while (locals && refs_drop(&locals->refs)) {
 		struct locals *next = locals->next;
 
 		hive__memory_free(memory, locals);
@@ -41,7 +42,7 @@ static struct locals *find(struct locals *locals, const void *key)
 static bool is_own(struct locals *first, const struct locals *last)
 {
 	for (;; first = first->next) {
-		if (load_acquire(&first->refs) != 1) /* LOCALS-2 (pairs with LOCALS-1) */
+		if (!refs_are(&first->refs, 1))
 			return false;
 		if (first == last)
 			return true;

@@ -2,35 +2,24 @@
 /* hive_offload(): a function that blocks or computes goes to a compute worker, and the fiber parks.
  *
  * The request has memory of its own, for the fiber may give up while it is queued; what has begun is waited for:
- *   QUEUED --begin--> BEGUN, the fiber waits for the result, and frees it
- *   QUEUED --deadline, cancel--> ABANDONED, whoever takes it out of the queue frees it                                      */
+ * an errand (errand.h), taken when it begins, abandoned at a deadline or a cancel.                                          */
 #include <rophive/fiber.h>
 
 #include "base/memory.h"
+#include "fiber/errand.h"
 #include "fiber/fiber.h"
 
-enum { OFFLOAD_QUEUED, OFFLOAD_BEGUN, OFFLOAD_ABANDONED };
-
 struct offload {
-	struct guest guest;     /* first */
-	struct memory memory;   /* I */
-	struct hive *hive;      /* I */
-	hive_fiber_fn *fn;      /* I */
-	void *arg;              /* I */
-	ATOMIC(uint32_t) state; /* A */
+	struct guest guest;      /* first */
+	struct memory memory;    /* I */
+	struct hive *hive;       /* I */
+	hive_fiber_fn *fn;       /* I */
+	void *arg;               /* I */
+	ATOMIC(uint32_t) errand; /* A */
 	struct once once;
 	bool dropped; /* I once done */
 	int result;   /* I once done */
 };
-
-static bool move(struct offload *o, uint32_t to)
-{
-	uint32_t queued = OFFLOAD_QUEUED;
-
-	/* OFFLOAD-1 (pairs with OFFLOAD-1): who finds it abandoned frees what the other one has just let go of. The rest of what is
-	 * written is carried by the queue and the lock.                                                                        */
-	return cas_acq_rel(&o->state, &queued, to);
-}
 
 /* The fiber holds the hive until it is done; an abandoned request holds it itself (see below). */
 static void discard(struct offload *o)
@@ -46,7 +35,7 @@ static void run(struct guest *guest)
 {
 	struct offload *o = (struct offload *)(void *)guest;
 
-	if (!move(o, OFFLOAD_BEGUN)) {
+	if (!errand_take(&o->errand)) {
 		discard(o);
 		return;
 	}
@@ -59,7 +48,7 @@ static void drop(struct guest *guest)
 {
 	struct offload *o = (struct offload *)(void *)guest;
 
-	if (!move(o, OFFLOAD_BEGUN)) {
+	if (!errand_take(&o->errand)) {
 		discard(o);
 		return;
 	}
@@ -99,7 +88,7 @@ static int in_fiber(struct hive_fiber *f, hive_fiber_fn *fn, void *arg, int64_t 
 		return r;
 	}
 	r = once_wait(&o->once, false, "offload, queued", deadline_ns);
-	if (r < 0 && move(o, OFFLOAD_ABANDONED))
+	if (r < 0 && errand_abandon(&o->errand))
 		return r;
 	while (r < 0)
 		r = once_wait(&o->once, true, "offload", HIVE_FOREVER);

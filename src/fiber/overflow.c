@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/inherited.h"
 #include "base/lock.h"
 
 enum {
@@ -64,7 +65,7 @@ static void tell(const struct watch *watch, struct stack stack, const void *addr
 	at = put_text(at, end, " bytes at 0x");
 	at = put_number(at, end, (uintptr_t)stack.low, 16);
 	*at++ = '\n';
-	if (write(STDERR_FILENO, line, (size_t)(at - line)) < 0)
+	if (fd_is_inherited(STDERR_FILENO) && write(STDERR_FILENO, line, (size_t)(at - line)) < 0)
 		return; /* nobody to tell */
 }
 

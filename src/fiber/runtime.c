@@ -26,6 +26,8 @@ int hive_runtime_start(const struct hive_options *options, struct hive **ret_hiv
 		o.io_workers = HIVE_AUTO;
 	if (o.compute_workers == 0)
 		o.compute_workers = HIVE_AUTO;
+	else if (o.compute_workers == HIVE_NONE)
+		o.compute_workers = 0;
 	if (o.io)
 		io = *o.io;
 	suit_fibers(o.preset, &io);

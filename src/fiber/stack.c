@@ -121,7 +121,7 @@ static struct stack stack_of(const struct stacks *s, unsigned class, struct stac
 
 static int set_guard(struct stacks *s, void *at, size_t bytes)
 {
-	if (s->marks_guards && !HIVE_FAULT("stack guard") && madvise(at, bytes, MADV_GUARD_INSTALL) == 0)
+	if (!HIVE_FAULT("stack guard") && s->marks_guards && madvise(at, bytes, MADV_GUARD_INSTALL) == 0)
 		return 0;
 	/* Locked memory cannot be marked; this is also the way on older kernels. */
 	if (HIVE_FAULT("stack mprotect"))

@@ -23,7 +23,7 @@
 #include "base/memory.h"
 
 enum {
-	STACK_TOP = 512,        /* bytes at the top of each stack that stay as the user left them */
+	STACK_TOP = 1536,       /* bytes at the top of each stack that stay as the user left them */
 	STACK_SHIFT_FIRST = 14, /* class 0 is 16 KiB, guard included */
 	STACK_SHIFT_LAST = 30,
 	STACK_CLASSES = STACK_SHIFT_LAST - STACK_SHIFT_FIRST + 1,

@@ -12,6 +12,10 @@ struct thread_waiter {        /* of a thread that is no fiber's */
 	struct parker parker;
 };
 
+#if !defined(CHECKPOINTS)
+#define CHECKPOINTS 32 /* each one for the explorer, so that no run leaves anything behind for the next */
+#endif
+
 enum { WORLD_DEPTH = 16, THREADS_EXPLORED = 64 };
 
 /* In a world without threads one who waits makes others run meanwhile, on this very thread; some of those may wait as well. */
@@ -67,6 +71,11 @@ int hive__wait_begin_shielded(struct wait *ret_wait, const char *why)
 	return begin(ret_wait, why, true);
 }
 
+void hive__wait_number(struct wait wait, int32_t number)
+{
+	store_relaxed(&wait.who->number, number);
+}
+
 void hive__wait_held(int32_t n)
 {
 	struct waiter *self = (struct waiter *)hive__wait_self();
@@ -101,6 +110,11 @@ void hive__wait_hand(struct wait wait, struct guest_place *loop)
 		hive__wait_deliver(wait);
 }
 
+bool hive__wait_is_on(struct wait wait)
+{
+	return cell_waits(&wait.who->cell, wait.turn);
+}
+
 bool hive__wait_wake(struct wait wait)
 {
 	enum cell_claim claim = hive__wait_claim(wait);
@@ -108,6 +122,23 @@ bool hive__wait_wake(struct wait wait)
 	if (claim == CELL_OURS_PARKED)
 		hive__wait_deliver(wait);
 	return claim != CELL_NOT_OURS;
+}
+
+/* Of this thread, whoever runs on it: one of several has a closer look. */
+static _Thread_local uint32_t checkpoints __attribute__((tls_model("initial-exec")));
+
+static __attribute__((noinline)) void yield_if_due(void)
+{
+	struct guest_place *place = hive__place();
+
+	if (place && place->now && hive__guest_is_due(place))
+		hive_yield();
+}
+
+void hive__wait_checkpoint(void)
+{
+	if (++checkpoints % CHECKPOINTS == 0)
+		yield_if_due();
 }
 
 /* 0: there is a token. In a world without threads others must be let run meanwhile. */
@@ -160,7 +191,7 @@ static enum cell_claim claim_by_alarm(struct hive_fiber *f)
 	return claim == CELL_NOT_OURS ? cell_claim(&f->waiter.cell, f->alarm_turn, CELL_LATE) : claim;
 }
 
-/* On the worker that keeps the alarm. Whoever wakes the fiber earlier finds out that the alarm cannot be stopped, and waits for
+/* On the worker that keeps the alarm, or, if that is stuck, on another thread. Whoever wakes the fiber earlier finds out that the alarm cannot be stopped, and waits for
  * the last line here.                                                                                                       */
 static void ring(void *arg)
 {
@@ -179,7 +210,7 @@ static inline __attribute__((always_inline)) int end_fiber(struct hive_fiber *f,
 	if (deadline_ns != HIVE_FOREVER) {
 		f->alarm_turn = turn;
 		store_relaxed(&f->alarm_rung, 0u);
-		r = hive__alarm_start(deadline_ns, ring, f, &alarm);
+		r = hive__alarm_start_free(deadline_ns, ring, f, &alarm);
 	}
 	if (r < 0 && cell_claim(&f->waiter.cell, turn, CELL_LATE) != CELL_NOT_OURS) {
 		waiter_result(&f->waiter);

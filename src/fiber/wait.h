@@ -29,10 +29,14 @@ struct wait {
 int hive__wait_begin(struct wait *ret_wait, const char *why);
 /* The same for waits that must not be cancelled, as that for a mutex one has promised to hold again. */
 int hive__wait_begin_shielded(struct wait *ret_wait, const char *why);
+/* The owner, between these. What it waits for is one of several, as a descriptor: the number of it, if `why` ends with a blank. */
+void hive__wait_number(struct wait wait, int32_t number);
 /* Any thread. True: this call ended the wait, its owner goes on. False: it had ended. */
 bool hive__wait_wake(struct wait wait);
 /* The owner. Waits. 0, -ETIMEDOUT, -ECANCELED; -ENOMEM: no memory for the deadline's timer, nobody had woken it. */
 int hive__wait_end(struct wait wait, int64_t deadline_ns);
+/* Any thread, for one that is a fiber's. It has not ended. */
+bool hive__wait_is_on(struct wait wait);
 /* The owner, in place of hive__wait_end(). True: nobody had woken it. False: somebody has, and what he did counts. */
 bool hive__wait_give_up(struct wait wait);
 
@@ -40,6 +44,10 @@ bool hive__wait_give_up(struct wait wait);
  * owner may run already unless CELL_OURS_PARKED was answered: only then deliver, once, and until then its node stays.       */
 enum cell_claim hive__wait_claim(struct wait wait);
 void hive__wait_deliver(struct wait wait);
+
+/* Any thread. Where one might have had to wait and need not: a fiber that never has to lets others have a turn all the same when its
+ * slice is over.                                                                                                             */
+void hive__wait_checkpoint(void);
 
 /* Any thread. Who runs here, as a waiter: the fiber, or a thread-local of the thread. Never NULL, and a multiple of 8. A fiber
  * stays the same wherever it goes on.                                                                                       */

@@ -112,6 +112,14 @@ static inline bool deque_pop(struct deque *d, struct hive_task *ret_task)
 	return won;
 }
 
+/* Owner thread only. What the next task is about comes into the cache meanwhile. */
+static inline void deque_look_ahead(struct deque *d)
+{
+	const void *about = load_hint(&deque_slot(d, load_hint(&d->bottom) - 1)->arg);
+
+	fetch_ahead(about);
+}
+
 /* Owner thread only. Up to max of the oldest tasks, in order, by one claim; how many. Sound for the owner alone: nobody else
  * lowers bottom, so what lies between top and bottom stays there until top moves.                                         */
 static inline uint64_t deque_take_oldest(struct deque *d, struct hive_task *ret_tasks, uint64_t max)

@@ -63,6 +63,11 @@ static inline bool deque_pop(struct deque *d, struct hive_task *ret_task)
 	return found;
 }
 
+static inline void deque_look_ahead(struct deque *d)
+{
+	(void)d;
+}
+
 static inline bool deque_steal(struct deque *d, struct hive_task *ret_task)
 {
 	bool found;

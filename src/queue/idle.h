@@ -109,6 +109,12 @@ static inline bool idle_claim(struct idle *s, uint32_t worker)
 	return true;
 }
 
+/* Any thread. A hint, and no more: it may just fall asleep or get up. */
+static inline bool idle_is_asleep(struct idle *s, uint32_t worker)
+{
+	return load_relaxed(&s->asleep[worker / 64]) & idle_bit(worker);
+}
+
 /* The sleeper of one word that is cheapest to reach: one that last ran on the caller's CPU, else any. */
 static inline uint32_t idle_choose(struct idle *s, uint32_t word, uint64_t bits, uint32_t cpu)
 {

@@ -69,6 +69,14 @@ static inline bool inbox_is_empty(struct inbox *b)
 	return newest == NULL || newest == INBOX_CLOSED;
 }
 
+/* Any thread, also a signal handler. The letter that came last; NULL: none. Somebody may have taken it by now. */
+static inline const struct letter *inbox_newest(struct inbox *b)
+{
+	const struct letter *newest = load_relaxed(&b->newest);
+
+	return newest == INBOX_CLOSED ? NULL : newest;
+}
+
 /* Owner thread only. All letters of the moment in posting order; NULL: none. Not on a closed inbox. */
 static inline struct letter *inbox_take(struct inbox *b)
 {

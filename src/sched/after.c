@@ -23,20 +23,11 @@ uint64_t hive__random(struct hive *hive)
  * only. NULL: there is no IO worker.                                                                                   */
 static struct worker *choose(struct hive *hive)
 {
-	uint32_t live = load_relaxed(&hive->io.count), first, second;
 	struct worker *a, *b;
 
-	if (live < 2)
+	if (!hive__draw_two(hive, &a, &b))
 		return hive__main(hive);
-	first = rng_below(hive__random(hive), live);
-	second = rng_below(hive__random(hive), live - 1);
-	if (second >= first)
-		second++;
-	a = hive__nth_live(&hive->io, first);
-	b = hive__nth_live(&hive->io, second);
-	if (!a || !b) /* somebody was detached just now */
-		return a ? a : b ? b : hive__main(hive);
-	return load_relaxed(&b->timer_count) < load_relaxed(&a->timer_count) ? b : a;
+	return b && load_relaxed(&b->timer_count) < load_relaxed(&a->timer_count) ? b : a;
 }
 
 static uint64_t post_id(struct delayed *d)
@@ -44,18 +35,18 @@ static uint64_t post_id(struct delayed *d)
 	return delayed_generation(d) << 32 | (uint64_t)d->parcel.home->index << 22 | d->parcel.item.number;
 }
 
-static void prepare(struct delayed *d, hive_fn *fn, void *arg, int64_t due_ns)
+static void prepare(struct delayed *d, struct hive_task task, int64_t due_ns, bool alarm)
 {
 	d->parcel.kind = PARCEL_TIMER;
 	d->counted = false;
-	d->alarm = false;
+	d->alarm = alarm;
 	store_relaxed(&d->keeper, (struct worker *)NULL);
 	d->parcel.target = HIVE_WORKER_NONE;
-	d->parcel.task.fn = fn;
-	d->parcel.task.arg = arg;
+	d->parcel.task = task;
 	d->timer.on_fire = hive__fire_delayed;
 	d->timer.due_ns = due_ns;
 	d->timer.period_ns = 0;
+	delayed_show(d, task);
 	delayed_begin(d);
 }
 
@@ -89,8 +80,10 @@ static int refuse(struct delayed *d, int error)
 
 int hive_post_after(struct hive *hive, int64_t delay_ns, hive_fn *fn, void *arg, uint64_t *ret_post)
 {
+	struct hive_task task = { fn, arg };
 	struct worker *home;
 	struct delayed *d;
+	int64_t due_ns;
 	uint64_t id;
 	int r = hive__door(hive, fn);
 
@@ -102,7 +95,9 @@ int hive_post_after(struct hive *hive, int64_t delay_ns, hive_fn *fn, void *arg,
 	d = hive__delayed_new(home);
 	if (!d)
 		return -ENOMEM;
-	prepare(d, fn, arg, time_add(hive__now(hive), delay_ns > 0 ? delay_ns : 0));
+	due_ns = time_add(hive__now(hive), delay_ns > 0 ? delay_ns : 0);
+	prepare(d, task, due_ns, false);
+	delayed_offer(d, due_ns, false);
 	id = post_id(d);
 	if (!send_to(home, d)) {
 		r = hive__send_delayed(hive, d);
@@ -114,20 +109,24 @@ int hive_post_after(struct hive *hive, int64_t delay_ns, hive_fn *fn, void *arg,
 	return 0;
 }
 
-static int keep_here(struct worker *w, struct hive_task task, int64_t due_ns, bool alarm, uint64_t *ret_post)
+/* What was asked for here stays here, but for alarms that any thread may ring. */
+enum keeping { KEPT_POST, KEPT_ALARM, KEPT_FREE_ALARM };
+
+static int keep_here(struct worker *w, struct hive_task task, int64_t due_ns, enum keeping how, uint64_t *ret_post)
 {
 	struct delayed *d = hive__delayed_new(w);
 	int r;
 
 	if (!d)
 		return -ENOMEM;
-	prepare(d, task.fn, task.arg, due_ns);
-	d->alarm = alarm;
+	prepare(d, task, due_ns, how != KEPT_POST);
 	d->timer.sequence = w->timer_sequence++;
 	r = hive__insert_timer(w, &d->timer);
 	if (r < 0)
 		return refuse(d, r);
 	store_relaxed(&d->keeper, w);
+	if (how == KEPT_FREE_ALARM) /* not before it can be kept: else somebody might run what is refused */
+		delayed_offer(d, due_ns, true);
 	add_relaxed(&w->timer_count, 1u);
 	d->counted = true;
 	bump(&w->stats.posted, 1);
@@ -144,14 +143,21 @@ int hive_post_self_after(int64_t delay_ns, hive_fn *fn, void *arg, uint64_t *ret
 
 	if (r < 0)
 		return r;
-	return keep_here(w, task, time_add(hive__now(w->hive), delay_ns > 0 ? delay_ns : 0), false, ret_post);
+	return keep_here(w, task, time_add(hive__now(w->hive), delay_ns > 0 ? delay_ns : 0), KEPT_POST, ret_post);
 }
 
 int hive__alarm_start(int64_t due_ns, hive_fn *fn, void *arg, uint64_t *ret_alarm)
 {
 	struct hive_task task = { fn, arg };
 
-	return keep_here(hive__current(), task, due_ns, true, ret_alarm);
+	return keep_here(hive__current(), task, due_ns, KEPT_ALARM, ret_alarm);
+}
+
+int hive__alarm_start_free(int64_t due_ns, hive_fn *fn, void *arg, uint64_t *ret_alarm)
+{
+	struct hive_task task = { fn, arg };
+
+	return keep_here(hive__current(), task, due_ns, KEPT_FREE_ALARM, ret_alarm);
 }
 
 bool hive__alarm_stop(struct hive *hive, uint64_t alarm)
@@ -314,4 +320,31 @@ int hive_post_cancel(struct hive *hive, uint64_t post)
 	else if (keeper)
 		add_relaxed(&keeper->cancelled, 1u);
 	return 0;
+}
+
+/* The monitor. One delayed post or alarm that is due, and that a worker which is stuck keeps or has in its inbox, becomes the caller's: it was accepted,
+ * and runs or is dropped; here its parcel counts as cancelled. `place` goes on from call to call, from 0.                    */
+bool hive__rescue_delayed(struct worker *stuck, int64_t now_ns, uint64_t *place, struct hive_task *ret_task,
+                          bool *ret_alarm)
+{
+	struct workers *set = &stuck->hive->io;
+	uint32_t index = (uint32_t)(*place >> 32), number = (uint32_t)*place;
+	bool found = false;
+
+	for (; !found && index < hive__limit(set); index++, number = 0) {
+		struct worker *home = hive__slot(set, index), *keeper;
+		struct delayed *d;
+
+		while (!found && (d = (struct delayed *)(void *)slab_at(&home->delayed, number)) != NULL) {
+			number++;
+			keeper = load_relaxed(&d->keeper);
+			found = (keeper ? keeper : home) == stuck && delayed_rescue(d, now_ns, ret_task, ret_alarm);
+			if (found && keeper)
+				add_relaxed(&keeper->cancelled, 1u);
+		}
+		if (found)
+			break;
+	}
+	*place = (uint64_t)index << 32 | number;
+	return found;
 }

@@ -7,7 +7,10 @@
 
 #include <rophive/trace.h>
 
+#include "base/peek.h"
 #include "sched/internal.h"
+
+enum { MOST_LETTERS = 10000 }; /* that are counted */
 
 static struct lock all_lock;
 static ATOMIC(struct hive *) all; /* A  changed under all_lock, looked at without */
@@ -115,6 +118,26 @@ static void say_trail(struct text *t, struct trail *trail)
 	say(t, "\n");
 }
 
+/* Its owner may take them, and their memory may go, while we count. Hence the system reads it, and the count is exact if the newest is
+ * still the same one.                                                                                                    */
+static void say_inbox(struct text *t, struct inbox *inbox)
+{
+	const struct letter *newest = inbox_newest(inbox), *at = newest;
+	struct letter copy;
+	uint64_t n = 0;
+
+	while (at && n < MOST_LETTERS && hive__peek(at, &copy, sizeof copy)) {
+		at = copy.next;
+		n++;
+	}
+	if (!newest)
+		return;
+	if (n == 0 || inbox_newest(inbox) != newest)
+		say(t, ", inbox at least 1");
+	else
+		say_number(t, at ? ", inbox at least " : ", inbox ", n, 10);
+}
+
 static const char *doing(struct workers *set, struct worker *w)
 {
 	if (load_relaxed(&w->gone))
@@ -126,6 +149,8 @@ static const char *doing(struct workers *set, struct worker *w)
 
 static void say_worker(struct text *t, struct workers *set, struct worker *w)
 {
+	uint32_t lanes;
+
 	say(t, "  ");
 	say(t, w->name);
 	say(t, hive__is_live(set, w->index) ? ": " : " (detached): ");
@@ -134,10 +159,13 @@ static void say_worker(struct text *t, struct workers *set, struct worker *w)
 	say_number(t, ", ran ", load_relaxed(&w->stats.ran), 10);
 	if (w->kind == HIVE_WORKER_IO) {
 		say_count(t, ", local ", local_size(&w->local));
+		say_count(t, ", placed ", tray_length(&w->placed));
 		say_count(t, ", private ", load_relaxed(&w->stats.private_tasks));
-		say(t, inbox_is_empty(&w->inbox) ? "" : ", inbox not empty");
+		say_inbox(t, &w->inbox);
+		say_count(t, ", in lanes ", hive__letters_in_lanes(w, &lanes));
 		say_count(t, ", timers ", load_relaxed(&w->timer_count));
 		say_count(t, ", sources ", load_relaxed(&w->stats.sources));
+		say_count(t, ", operations ", load_relaxed(&w->place.under_way));
 	}
 	say_number(t, ", last task ", (uint64_t)(uintptr_t)load_relaxed(&w->last_task), 16);
 	say_trail(t, &w->trail);
@@ -170,8 +198,12 @@ static int dump(struct hive *h, int fd)
 	say(&t, load_relaxed(&h->registry_lock.state) == LOCK_FREE ? "\n" : ", registry locked\n");
 	say_set(&t, &h->io);
 	say_set(&t, &h->compute);
-	if (load_relaxed(&h->guests))
-		h->guest_ops->dump(load_relaxed(&h->guests), &t, say_to);
+	for (int sort = 0; sort < GUESTS_SORTS; sort++) {
+		void *guests = hive__guests(h, (enum guests)sort);
+
+		if (guests && h->guest_ops[sort]->dump)
+			h->guest_ops[sort]->dump(guests, &t, say_to);
+	}
 	flush(&t);
 	return t.error;
 }

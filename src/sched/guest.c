@@ -16,19 +16,19 @@ bool hive__on_worker(void)
 	return hive__current() != NULL;
 }
 
-void *hive__guests(struct hive *hive)
+void *hive__guests(struct hive *hive, enum guests sort)
 {
-	return load_acquire(&hive->guests); /* GUEST-1 (pairs with GUEST-2) */
+	return load_acquire(&hive->guests[sort]); /* GUEST-1 (pairs with GUEST-2) */
 }
 
-void *hive__guests_set(struct hive *hive, void *guests, const struct guest_ops *ops)
+void *hive__guests_set(struct hive *hive, enum guests sort, void *guests, const struct guest_ops *ops)
 {
 	lock_acquire(&hive->registry_lock);
-	if (!load_relaxed(&hive->guests)) {
-		hive->guest_ops = ops;
-		store_release(&hive->guests, guests); /* GUEST-2 (pairs with GUEST-1) */
+	if (!load_relaxed(&hive->guests[sort])) {
+		hive->guest_ops[sort] = ops;
+		store_release(&hive->guests[sort], guests); /* GUEST-2 (pairs with GUEST-1) */
 	}
-	guests = load_relaxed(&hive->guests);
+	guests = load_relaxed(&hive->guests[sort]);
 	lock_release(&hive->registry_lock);
 	return guests;
 }
@@ -117,14 +117,9 @@ void hive__run_guest(void *arg)
 	guest->run(guest);
 }
 
-static struct worker *worker_of(struct guest_place *place)
-{
-	return (struct worker *)(void *)((char *)place - offsetof(struct worker, place));
-}
-
 struct guest *hive__guest_next(struct guest_place *place)
 {
-	struct worker *w = worker_of(place);
+	struct worker *w = hive__worker_of_place(place);
 	struct guest *handed = place->handed;
 	struct hive_task task;
 
@@ -154,7 +149,22 @@ static void wrap(struct guest *guest, uint32_t target)
 	guest->parcel.kind = PARCEL_GUEST;
 	guest->parcel.target = target;
 	guest->parcel.home = NULL;
+	guest->parcel.receipt = NULL;
 	guest->parcel.task = task_of(guest);
+}
+
+struct parcel *hive__guest_parcel(struct guest *guest, uint32_t target)
+{
+	wrap(guest, target);
+	return &guest->parcel;
+}
+
+/* To one worker, by a lane or by its inbox. False: it is closed. */
+static bool send(struct worker *to, struct guest *guest, uint32_t target)
+{
+	if (to->hive->mesh && hive__send_by_lane(to, target, task_of(guest)))
+		return true;
+	return hive__send_parcel(to, hive__guest_parcel(guest, target));
 }
 
 static bool push_local(struct worker *w, struct guest *guest)
@@ -168,13 +178,53 @@ static bool push_local(struct worker *w, struct guest *guest)
 	return true;
 }
 
-static void ready_here(struct worker *w, struct guest *guest)
+static void keep_private(struct worker *w, struct guest *guest)
 {
-	if (push_local(w, guest))
-		return;
 	wrap(guest, HIVE_WORKER_NONE);
 	hive__mail_append(w, &guest->parcel);
 	bump(&w->stats.posted, 1);
+}
+
+static void ready_here(struct worker *w, struct guest *guest)
+{
+	if (!push_local(w, guest))
+		keep_private(w, guest);
+}
+
+/* They run in their order. What finds no room, and no memory to make some, stays here. */
+void hive__share_brought(struct worker *w)
+{
+	struct hive_task tasks[TUNE_BROUGHT];
+	uint32_t n = w->brought_count;
+
+	w->brought_count = 0;
+	while (local_room(&w->local) < n)
+		if (hive__spill(w) <= 0)
+			break;
+	if (local_room(&w->local) < n) {
+		for (uint32_t i = 0; i < n; i++)
+			keep_private(w, w->brought[i]);
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		tasks[i] = task_of(w->brought[i]);
+	local_push_batch(&w->local, tasks, n);
+	bump(&w->stats.posted, n);
+	w->unshared = w->setup.stealing; /* see hive__end_search() */
+}
+
+/* One atomic step for all of them, in place of one for each. */
+void hive__guest_ready_in_turn(struct guest_place *place, struct guest *guest)
+{
+	struct worker *w = hive__worker_of_place(place);
+
+	if (!w->turning) {
+		ready_here(w, guest);
+		return;
+	}
+	if (w->brought_count == TUNE_BROUGHT)
+		hive__share_brought(w);
+	w->brought[w->brought_count++] = guest;
 }
 
 /* The main worker's inbox is open until it leaves, and it stays as long as anybody holds. */
@@ -199,7 +249,9 @@ void hive__guest_ready(struct hive *hive, struct guest *guest)
 {
 	struct worker *w = here_in(hive);
 
-	if (w)
+	if (w && w->place.gentle)
+		hive__guest_ready_in_turn(&w->place, guest);
+	else if (w)
 		ready_here(w, guest);
 	else if (!push_pool(hive, guest))
 		ready_by_mail(hive__main(hive), guest);
@@ -208,7 +260,7 @@ void hive__guest_ready(struct hive *hive, struct guest *guest)
 /* The queue would give it back at once, so it need not go there. */
 void hive__guest_hand(struct guest_place *place, struct guest *guest)
 {
-	struct worker *w = worker_of(place);
+	struct worker *w = hive__worker_of_place(place);
 
 	if (place->handed || !hive__step_would_take(w)) {
 		ready_here(w, guest);
@@ -221,7 +273,7 @@ void hive__guest_hand(struct guest_place *place, struct guest *guest)
 
 bool hive__guest_is_wanted_elsewhere(struct guest_place *place)
 {
-	struct worker *w = worker_of(place);
+	struct worker *w = hive__worker_of_place(place);
 
 	return idle_needs_wake(&w->hive->io.idle) && w->setup.stealing &&
 	       (w->mail.first || w->yielded.first || local_size(&w->local) > 0);
@@ -230,7 +282,7 @@ bool hive__guest_is_wanted_elsewhere(struct guest_place *place)
 /* This queue costs no atomic step: it is the worker's own, first in, first out, and it waits for the local tasks and the pool. */
 struct guest *hive__guest_yield(struct guest_place *place, struct guest *guest)
 {
-	struct worker *w = worker_of(place);
+	struct worker *w = hive__worker_of_place(place);
 
 	wrap(guest, HIVE_WORKER_NONE);
 	guest->parcel.letter.next = NULL;
@@ -249,16 +301,13 @@ void hive__guest_move(struct hive *hive, struct guest *guest)
 
 static int post(struct hive *hive, struct worker *here, struct guest *guest)
 {
-	int r;
+	struct hive_task task = task_of(guest);
 
+	if (hive->two_choices && hive__place_task(hive, task))
+		return 0;
 	if (here)
 		return push_local(here, guest) ? 0 : -ENOMEM;
-	r = pool_give(&hive->pool, hive__thread_number(), task_of(guest), true);
-	if (r == 0)
-		hive__wake_if_needed(hive, &hive->io);
-	else if (r == -ESHUTDOWN)
-		hive__refuse(hive, 1);
-	return r;
+	return hive__post_to_pool(hive, &task, 1);
 }
 
 int hive__guest_check_worker(struct hive *hive, uint32_t worker)
@@ -272,31 +321,23 @@ void hive__guest_ready_at(struct hive *hive, struct guest *guest, uint32_t worke
 {
 	struct worker *w = hive__find_io(hive, worker);
 
-	wrap(guest, worker == HIVE_WORKER_MAIN ? HIVE_WORKER_NONE : worker);
-	if (w && w == hive__current()) {
-		hive__mail_append(w, &guest->parcel);
-		bump(&w->stats.posted, 1);
-	} else if (w && inbox_push(&w->inbox, &guest->parcel.letter)) {
-		hive__wake_if_asleep(w);
-	} else {
+	if (w && w == hive__current())
+		keep_private(w, guest);
+	else if (!w || !send(w, guest, worker == HIVE_WORKER_MAIN ? HIVE_WORKER_NONE : worker))
 		hive__guest_ready(hive, guest);
-	}
 }
 
 static int post_at(struct hive *hive, struct worker *here, struct guest *guest, uint32_t worker)
 {
 	struct worker *w = hive__find_io(hive, worker);
 
-	wrap(guest, worker == HIVE_WORKER_MAIN ? HIVE_WORKER_NONE : worker);
 	if (w && w == here) {
-		hive__mail_append(w, &guest->parcel);
-		bump(&w->stats.posted, 1);
+		keep_private(w, guest);
 		return 0;
 	}
-	if (!w || !inbox_push(&w->inbox, &guest->parcel.letter))
-		return post(hive, here, guest); /* it has left, or everybody has */
-	hive__wake_if_asleep(w);
-	return 0;
+	if (w && send(w, guest, worker == HIVE_WORKER_MAIN ? HIVE_WORKER_NONE : worker))
+		return 0;
+	return post(hive, here, guest); /* it has left, or everybody has */
 }
 
 int hive__guest_launch(struct hive *hive, struct guest *guest, uint32_t worker)
@@ -312,11 +353,16 @@ int hive__guest_launch(struct hive *hive, struct guest *guest, uint32_t worker)
 	return r;
 }
 
+bool hive__guest_has_compute(struct hive *hive)
+{
+	return load_relaxed(&hive->compute.count) > 0;
+}
+
 int hive__guest_compute(struct hive *hive, struct guest *guest)
 {
 	int r;
 
-	if (load_relaxed(&hive->compute.count) == 0)
+	if (!hive__guest_has_compute(hive))
 		return -ENOTSUP;
 	r = pool_give(&hive->compute_pool, hive__thread_number(), task_of(guest), false);
 	if (r < 0)
@@ -350,19 +396,58 @@ void hive__drop_guest(struct hive *hive, struct guest *guest)
 /* On a worker that has seen that nothing may begin any more. */
 void hive__stop_guests(struct worker *w)
 {
-	void *guests = hive__guests(w->hive);
-
-	if (!guests || w->told_guests)
+	if (w->told_guests)
 		return;
 	w->told_guests = true;
-	w->hive->guest_ops->stop(guests);
+	for (int sort = 0; sort < GUESTS_SORTS; sort++) {
+		void *guests = hive__guests(w->hive, (enum guests)sort);
+
+		if (guests)
+			w->hive->guest_ops[sort]->stop(guests, w->place.cache[sort]);
+	}
+}
+
+/* The worker leaves, others stay. */
+void hive__move_guests(struct worker *w)
+{
+	for (int sort = 0; sort < GUESTS_SORTS; sort++)
+		if (w->place.cache[sort] && w->hive->guest_ops[sort]->move)
+			w->hive->guest_ops[sort]->move(hive__guests(w->hive, (enum guests)sort), w->place.cache[sort]);
 }
 
 /* The worker ends. */
 void hive__place_leave(struct worker *w)
 {
 	hive__return_holds(w);
-	if (w->place.cache)
-		w->hive->guest_ops->leave(hive__guests(w->hive), w->place.cache);
-	w->place.cache = NULL;
+	for (int sort = 0; sort < GUESTS_SORTS; sort++) {
+		if (w->place.cache[sort])
+			w->hive->guest_ops[sort]->leave(hive__guests(w->hive, (enum guests)sort), w->place.cache[sort]);
+		w->place.cache[sort] = NULL;
+	}
+}
+
+void hive__place_stirs(struct guest_place *place, bool user_code)
+{
+	struct worker *w = hive__worker_of_place(place);
+
+	hive__get_up(w);
+	bump(&w->stats.events, 1);
+	hive__trail(w, TRAIL_EVENT, 0);
+	if (user_code)
+		hive__place_busy(place);
+}
+
+void hive__place_busy(struct guest_place *place)
+{
+	hive__end_search(hive__worker_of_place(place));
+}
+
+struct hive_core *hive__place_core(struct guest_place *place)
+{
+	return hive__worker_of_place(place)->core;
+}
+
+uint32_t hive__place_worker(struct guest_place *place)
+{
+	return hive__worker_of_place(place)->self_id;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
-/* The door for what lives on top of the scheduler and has begun what it must end: fibers, operations.
+/* The door for what lives on top of the scheduler and has begun what it must end: fibers, operations, buses.
  *
  *   A guest is a task that is neither refused nor lost: hive__guest_ready() cannot fail, for its own memory takes the place of
  *   what the queues may not get; and while a hive stops, guests still run when nothing else may begin.
@@ -13,6 +13,8 @@
 #include "sched/parcel.h"
 
 struct hive;
+struct hive_core;
+struct hive_source;
 struct memory;
 struct guest;
 
@@ -20,23 +22,32 @@ typedef void guest_fn(struct guest *guest);
 
 struct guest {
 	struct parcel parcel; /* its way to a worker when nothing else has room */
-	guest_fn *run;        /* on an IO worker */
+	guest_fn *run;        /* on an IO worker. Begins a cache line, in a guest that does */
 	guest_fn *drop;       /* on any thread, in place of run, when nothing may begin any more; NULL: it has begun */
 };
 
-/* What the scheduler keeps for its guests. */
+/* What the scheduler keeps for its guests, of each sort: something for the hive, and for each worker a cache. */
+enum guests { GUESTS_FIBERS, GUESTS_IO, GUESTS_BUS, GUESTS_SORTS };
+
 struct guest_ops {
-	void (*stop)(void *guests);               /* nothing may wait any more; on some worker, once or more */
-	void (*end)(void *guests);                /* the hive is destroyed */
+	void (*stop)(void *guests,
+	             void *cache); /* nothing may wait any more; on each worker. cache: its own, or NULL */
+	void (*end)(void *guests); /* the hive is destroyed */
+	void (*move)(void *guests,
+	             void *cache); /* optional: a worker leaves, others stay: what waits there goes on elsewhere */
 	void (*leave)(void *guests, void *cache); /* a worker ends: its cache goes */
-	void (*dump)(void *guests, void *to, void (*say)(void *to, const char *words));
+	void (*dump)(void *guests, void *to, void (*say)(void *to, const char *words)); /* optional */
+	/* Fibers: who `now` is, asked on its own thread, in a signal handler. */
+	void (*who)(void *now, void **ret_fn, char ret_name[32]);
 };
 
 struct guest_place { /* of an IO worker; O */
 	struct hive *hive;
-	void *now;            /* who runs */
-	void *cache;          /* what its guests keep there */
-	struct guest *handed; /* who runs next */
+	void *now;                  /* who runs */
+	void *cache[GUESTS_SORTS];  /* what its guests keep there */
+	struct guest *handed;       /* who runs next */
+	ATOMIC(uint32_t) under_way; /* S  operations, for who looks */
+	bool gentle;                /* in a turn of the core: who becomes ready now is ready in turn */
 };
 
 /* Any thread. The caller's place; NULL: it is not on an IO worker. Ask again after each switch of stacks. */
@@ -45,8 +56,8 @@ struct guest_place *hive__place(void);
 bool hive__on_worker(void);
 
 /* Any thread. The guests of a hive; the first caller's are kept and returned to all. NULL: there are none yet. */
-void *hive__guests(struct hive *hive);
-void *hive__guests_set(struct hive *hive, void *guests, const struct guest_ops *ops);
+void *hive__guests(struct hive *hive, enum guests sort);
+void *hive__guests_set(struct hive *hive, enum guests sort, void *guests, const struct guest_ops *ops);
 const struct memory *hive__guest_memory(struct hive *hive);
 
 /* Any thread. 0, or -EINVAL, -EOWNERDEAD, -ESHUTDOWN: something new may not begin. */
@@ -60,6 +71,9 @@ void hive__unhold(struct hive *hive);
 
 /* Any thread; the caller holds. */
 void hive__guest_ready(struct hive *hive, struct guest *guest);
+/* IO worker; the caller holds. As hive__guest_ready(); inside a turn of the core no other worker is woken: this one goes on with it
+ * soon, and tells others when it does something else before.                                                             */
+void hive__guest_ready_in_turn(struct guest_place *place, struct guest *guest);
 /* IO worker, where a guest has come to rest: the next one of the step under way, when it is a guest's turn; others are run on
  * the way. NULL: the step is over. It counts as run.                                                                    */
 struct guest *hive__guest_next(struct guest_place *place);
@@ -70,6 +84,8 @@ void hive__guest_hand(struct guest_place *place, struct guest *guest);
 struct guest *hive__guest_yield(struct guest_place *place, struct guest *guest);
 /* IO worker. Somebody is idle, and this worker has enough to do without the guest that runs. */
 bool hive__guest_is_wanted_elsewhere(struct guest_place *place);
+/* IO worker. The guest that runs has used up its slice; cheap, and now and then it reads the clock. */
+bool hive__guest_is_due(struct guest_place *place);
 /* IO worker, which has left it; the caller holds. To whoever is idle. */
 void hive__guest_move(struct hive *hive, struct guest *guest);
 /* Any thread. On this very worker: `worker` as in hive_post_to(). 0, -ESRCH, -EINVAL; when it has left meanwhile, anywhere. */
@@ -80,9 +96,12 @@ void hive__guest_ready_at(struct hive *hive, struct guest *guest, uint32_t worke
 int hive__guest_launch(struct hive *hive, struct guest *guest, uint32_t worker);
 /* Any thread; the caller holds. To the compute workers: 0, -ENOMEM; -ENOTSUP: there are none. */
 int hive__guest_compute(struct hive *hive, struct guest *guest);
+bool hive__guest_has_compute(struct hive *hive);
 
 /* IO worker. fn(arg) on whatever IO worker keeps it then. 0, -ENOMEM. */
 int hive__alarm_start(int64_t due_ns, hive_fn *fn, void *arg, uint64_t *ret_alarm);
+/* The same; but if that worker is stuck in something else when it is due, any thread may call it. */
+int hive__alarm_start_free(int64_t due_ns, hive_fn *fn, void *arg, uint64_t *ret_alarm);
 /* Any thread. True: it will not ring. False: it has rung, or is about to, on another thread, with nothing before it. */
 bool hive__alarm_stop(struct hive *hive, uint64_t alarm);
 
@@ -90,3 +109,16 @@ bool hive__alarm_stop(struct hive *hive, uint64_t alarm);
 struct hive *hive__guest_world(void);
 /* A thread that is not a worker waits until the word is another one. 0 or -ETIMEDOUT. */
 int hive__guest_wait_word(struct hive *hive, ATOMIC(uint32_t) *word, uint32_t value, int64_t deadline_ns);
+
+/* IO worker, inside a turn of its core: something has happened. */
+void hive__place_stirs(struct guest_place *place, bool user_code);
+/* IO worker, inside a turn of its core. What runs now is user code: others must not count on this worker meanwhile. */
+void hive__place_busy(struct guest_place *place);
+/* IO worker. Its core, its id. */
+struct hive_core *hive__place_core(struct guest_place *place);
+uint32_t hive__place_worker(struct guest_place *place);
+/* IO worker. Sources of guests: in no list, told to nobody, and delivered until nothing may wait any more. Who added one removes it
+ * before its place is left. As the core's calls of these names; -ENOTSUP: the core takes no such source.                       */
+int hive__place_add(struct guest_place *place, struct hive_source *source);
+int hive__place_modify(struct guest_place *place, struct hive_source *source, uint32_t events);
+void hive__place_remove(struct guest_place *place, struct hive_source *source);

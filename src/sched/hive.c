@@ -2,9 +2,10 @@
 /* The hive as an object: made, unmade, its clock and its voice. */
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
+#include <unistd.h>
 
 #include "base/cpus.h"
+#include "base/inherited.h"
 #include "base/thread.h"
 #include "sched/internal.h"
 
@@ -43,13 +44,14 @@ static int check_options(const struct hive_options *o)
 	if (!is_zero(o->reserved, sizeof o->reserved) || !count_is_sane(o->io_workers) ||
 	    !count_is_sane(o->compute_workers))
 		return -EINVAL;
-	if ((uint32_t)o->preset > HIVE_PRESET_FAIO)
+	if ((uint32_t)o->preset > HIVE_PRESET_VELOQ || (uint32_t)o->placement > HIVE_PLACE_TWO_CHOICES ||
+	    (uint32_t)o->mesh > HIVE_MESH_ON)
 		return -EINVAL;
 	if (host && (!is_zero(host->reserved, sizeof host->reserved) || !host->thread_start != !host->thread_join ||
 	             !host->step_start != !host->step_wait || !host->step_start != !host->step_stop ||
 	             !hive__core_is_complete(host->core)))
 		return -EINVAL;
-	if (o->reserve_tasks > SLAB_ITEMS_MAX)
+	if (o->reserve_tasks > SLAB_ITEMS_MAX || o->stall_ns < HIVE_OFF)
 		return -EINVAL;
 	if (o->io)
 		r = o->io->kind == HIVE_WORKER_IO ? hive__setup_check(o->io) : -EINVAL;
@@ -79,6 +81,17 @@ static void fill_host(struct hive *hive, const struct hive_host *host)
 	hive->memory.arg = hive->host.arg;
 }
 
+/* In debug builds a stuck worker is worth a word, where time is the system's. */
+static int64_t stall_of(const struct hive *hive, int64_t stall_ns)
+{
+#if defined(HIVE_DEBUG)
+	if (stall_ns == 0 && !hive->exact_clock && !hive->stepped)
+		return TUNE_STALL_NS;
+#endif
+	(void)hive;
+	return stall_ns > 0 ? stall_ns : 0;
+}
+
 static struct hive *new_hive(const struct hive_options *o)
 {
 	struct memory memory = { hive__memory_system, NULL };
@@ -93,11 +106,16 @@ static struct hive *new_hive(const struct hive_options *o)
 		return NULL;
 	fill_host(hive, o->host);
 	hive->preset = o->preset;
+	hive->two_choices = o->placement == HIVE_PLACE_TWO_CHOICES ||
+	                    (o->placement == HIVE_PLACE_DEFAULT && o->preset == HIVE_PRESET_VELOQ);
+	hive->mesh = o->mesh == HIVE_MESH_ON || (o->mesh == HIVE_MESH_DEFAULT && o->preset == HIVE_PRESET_VELOQ);
 	hive->hook_arg = o->hook_arg;
 	hive->on_drop = o->on_drop;
 	hive->on_warn = o->on_warn;
 	hive->reserve_tasks = o->reserve_tasks;
-	hive->cpus = (uint32_t)hive__cpus_allowed();
+	hive->stall_ns = stall_of(hive, o->stall_ns);
+	hive->count_cpus = hive__cpus_allowed;
+	hive->cpus = (uint32_t)hive->count_cpus();
 	lock_init(&hive->registry_lock);
 	lock_init(&hive->drop_lock);
 	idle_init(&hive->io.idle);
@@ -117,31 +135,18 @@ static void free_hive(struct hive *hive)
 {
 	struct memory memory = hive->memory;
 
-	if (load_relaxed(&hive->guests))
-		hive->guest_ops->end(load_relaxed(&hive->guests));
+	for (int sort = 0; sort < GUESTS_SORTS; sort++)
+		if (load_relaxed(&hive->guests[sort]))
+			hive->guest_ops[sort]->end(load_relaxed(&hive->guests[sort]));
 	free_workers(&hive->io);
 	free_workers(&hive->compute);
 	pool_destroy(&hive->pool);
 	pool_destroy(&hive->compute_pool);
+	hive__memory_free(&memory, hive->topology);
+	hive__memory_free(&memory, hive->pin_cpus);
+	hive__free_templates(hive);
 	hive__forkmark_free(hive->mark);
 	hive__memory_free(&memory, hive);
-}
-
-static int attach_some(struct hive *hive, const struct hive_worker_options *template, enum hive_worker_kind kind,
-                       int32_t n)
-{
-	struct hive_worker_options options;
-	int r = 0;
-
-	memset(&options, 0, sizeof options);
-	if (template)
-		options = *template;
-	options.kind = kind;
-	if (n == HIVE_AUTO)
-		n = (int32_t)hive->cpus;
-	while (r == 0 && n-- > 0)
-		r = hive_attach(hive, &options, NULL);
-	return r;
 }
 
 static int furnish(struct hive *hive, const struct hive_options *o)
@@ -158,8 +163,12 @@ static int furnish(struct hive *hive, const struct hive_options *o)
 		if (r < 0)
 			return r;
 	}
-	r = attach_some(hive, o->io, HIVE_WORKER_IO, o->io_workers);
-	return r < 0 ? r : attach_some(hive, o->compute, HIVE_WORKER_COMPUTE, o->compute_workers);
+	r = o->pin ? hive__plan_pins(hive, o->io_workers == HIVE_AUTO ? hive->cpus : (uint32_t)o->io_workers) : 0;
+	if (r == 0)
+		r = hive__keep_templates(hive, o);
+	if (r == 0)
+		r = hive__attach_some(hive, HIVE_WORKER_IO, o->io_workers);
+	return r < 0 ? r : hive__attach_some(hive, HIVE_WORKER_COMPUTE, o->compute_workers);
 }
 
 int hive_create(const struct hive_options *options, struct hive **ret_hive)
@@ -250,6 +259,6 @@ void hive__warn(const struct hive *hive, const char *format, ...)
 	va_end(args);
 	if (hive->on_warn)
 		hive->on_warn(hive->hook_arg, text);
-	else
+	else if (fd_is_inherited(STDERR_FILENO))
 		fprintf(stderr, "rophive: %s\n", text);
 }

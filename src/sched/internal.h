@@ -1,155 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
-/* The two structs of the scheduler and what its files offer each other. ARCHITECTURE.md has the map.
- *
- * Who may touch a field:
- *   I  constant after attach (or create)      O  owner thread only      S  owner stores, anyone loads
- *   A  any thread, atomic                     L  under the lock named                                     */
+/* The hive, and what the files of the scheduler offer each other. ARCHITECTURE.md has the map; worker.h says who may touch a field. */
 #include "base/atomic.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/forkmark.h"
 #include "base/lock.h"
 #include "base/memory.h"
-#include "base/parker.h"
-#include "base/thread.h"
+#include "base/topology.h"
 #include "queue/idle.h"
-#include "queue/inbox.h"
 #include "queue/pool.h"
-#include "queue/slab.h"
-#include "sched/guest.h"
-#include "sched/local.h"
-#include "sched/parcel.h"
 #include "sched/slots.h"
 #include "sched/state.h"
-#include "sched/timers.h"
-#include "sched/trail.h"
-#include "sched/tune.h"
+#include "sched/worker.h"
 
 #include <rophive/hive.h>
 
-/* In hive_core_ops.flags: with core_arg NULL, open() gets a struct memory (core/cores.h says the same). */
-#define CORE_TAKES_MEMORY 1u
-
-struct worker_setup { /* the options of a worker, checked and with defaults filled in */
-	int32_t local_budget, private_budget, timer_budget;
-	enum hive_timers timers; /* HEAP or WHEEL */
-	int32_t pool_probe_interval, pool_batch, steal_attempts, newest_run, io_interval;
-	enum hive_victim victim;
-	bool pool_first; /* a look at the pool that is due comes before the local queue, and takes one task */
-	bool last_now;   /* of a batch from the pool the last task runs at once */
-	int64_t slice_ns, spin_ns;
-	int32_t nice, realtime;
-	bool nice_by_default, batch, outbox, stealing, keep_signals;
-	hive_fn *on_start, *on_stop, *on_park, *on_unpark;
-	void *hook_arg;
-	const struct hive_core_ops *core;
-	void *core_arg;
+struct worker_template { /* what hive_resize() makes workers of one kind from */
+	struct hive_worker_options options;
+	char name[32];
 	uint16_t *cpus;
-	size_t cpu_count;
 };
 
-/* L registry_lock */
-enum worker_life {
-	WORKER_FREE,     /* the slot may be used again */
-	WORKER_ATTACHED, /* no thread yet */
-	WORKER_RUNNING,
-	WORKER_LEAVING, /* detached, its thread has not ended or was not joined */
+struct monitor {               /* the thread that looks after the hive: monitor.c */
+	ATOMIC(uint32_t) word; /* A  enum monitor_word; a futex */
+	bool has_thread;       /* L registry_lock */
+	int64_t follow_ns;     /* O  when the CPUs are counted again */
+	uint64_t thread;       /* L registry_lock */
 };
 
-struct worker_counters { /* S */
-	ATOMIC(uint64_t) beats, posted, ran, stolen, spilled, sleeps, spins, events, timers_fired;
-	ATOMIC(uint64_t) private_tasks, sources;
-	ATOMIC(int64_t) asleep_ns;
-};
-
-struct spares { /* O  free items of a slab, linked through their letters */
-	struct parcel *first;
-	uint32_t count;
-};
-
-struct private_queue { /* O  parcels in order, linked through their letters */
-	struct letter *first, **last;
-};
-
-struct worker {
-	struct hive *hive;          /* I */
-	uint32_t self_id;           /* I  as its own tasks see it */
-	uint32_t index;             /* I  among the workers of its kind */
-	enum hive_worker_kind kind; /* I */
-	struct worker_setup setup;  /* I */
-	char name[32];              /* I */
-	uint64_t local_capacity;    /* I */
-	struct hive_task *scratch;  /* O  room for half of the local queue */
-
-	enum worker_life life;    /* L registry_lock */
-	uint32_t generation;      /* L registry_lock */
-	bool abandoned;           /* L registry_lock  its detach did not wait for the end */
-	bool has_thread;          /* L registry_lock */
-	sigset_t creator_signals; /* I  mask of the thread that gave it its thread */
-	uint64_t thread;          /* L registry_lock */
-	struct hive_core *core;   /* O; others: L registry_lock, or between claim and wake */
-
-	alignas(CACHE_LINE) struct private_queue mail; /* O */
-	struct private_queue yielded;                  /* O  guests that let everybody else have a turn */
-	struct timers timers;                          /* O */
-	struct letter *unplaced;                       /* O  delayed posts that found no memory in the heap yet */
-	uint64_t timer_sequence;                       /* O */
-	struct hive_timer *firing;            /* O  periodic timer whose callback runs, if it was not stopped there */
-	struct hive_source *sources;          /* O  started ones */
-	struct spares spare_parcels;          /* O */
-	struct spares spare_delayed;          /* O */
-	uint32_t outbox_count;                /* O */
-	struct hive_task outbox[TUNE_OUTBOX]; /* O */
-	uint64_t rng;                         /* O */
-	uint32_t take_lane;                   /* O  where the next look at the pool begins */
-	uint32_t last_batch, thin_batches;    /* O  how much the last looks at the pool brought */
-	bool patient;                         /* O  waits a moment before it looks at the pool */
-	uint32_t busy_beats;                  /* O  in a row, without a look at the pool */
-	uint32_t tick;                        /* O  beats, for the intervals */
-	int32_t newest_run;                   /* O  newest-first tasks in a row */
-	int64_t oldest_turn_ns;               /* O  when the oldest had its turn for the sake of time */
-	bool announced, searching;            /* O  its marks in the idle set */
-	bool busy;                            /* O  its last beat found local tasks, pool tasks or loot */
-	bool found;                           /* O  its last look before sleeping found something */
-	bool silenced;                        /* O  stop was seen: no timers, no sources */
-	bool started;                         /* O  on_start was called */
-	bool core_failed;                     /* O  a failing turn was reported */
-	uint32_t claims;              /* O  how often it found itself claimed; equals `woken` once all wakes are in */
-	int64_t timer_wake_ns;        /* O  last wake-up for timers */
-	int64_t wait_ewma_ns;         /* O  how long it usually waits for a post */
-	int64_t no_spin_until_ns;     /* O */
-	int64_t spin_penalty_ns;      /* O */
-	int64_t next_move_ns;         /* O */
-	uint32_t same_cpu_wakes;      /* O */
-	uint32_t far_wakes;           /* O  in a row, from other CPUs, on a full machine */
-	uint32_t spare_holds;         /* O  counted in the hive's holds, and nobody's yet */
-	bool told_guests;             /* O  that nothing may wait any more */
-	struct guest_place place;     /* O */
-	struct step *step;            /* O  under way, whose tasks may follow each other: worker.c */
-	struct worker_counters stats; /* S */
-	ATOMIC(hive_fn *) last_task;  /* S  that it began */
-	ATOMIC(uint32_t) seeks;       /* S  `searching`, for thieves that look for the busiest */
-	struct trail trail;           /* S */
-
-	struct local local; /* owner pushes and pops, others steal */
-
-	alignas(CACHE_LINE) struct inbox inbox; /* A */
-	ATOMIC(uint32_t) id;                    /* A  by which it can be found; 0 when it cannot */
-	ATOMIC(uint32_t) stealable;             /* A  others may steal from it */
-	ATOMIC(uint32_t) leave;                 /* A  detached: leave after this beat */
-	ATOMIC(uint32_t) opened;                /* A  0: not yet; 1: ready; else 1 + errno of the failure. A futex */
-	ATOMIC(uint32_t) gone;                  /* A  its thread has done everything. A futex */
-	ATOMIC(uint32_t) timer_count;           /* A  timers here and on the way here */
-	ATOMIC(uint32_t) cancelled; /* A  about how many of these are dead: cancelled by others since the last sweep */
-	ATOMIC(uint32_t) adopting;  /* A  its farewell parcel is under way */
-	ATOMIC(uint32_t) woken;     /* A  wakes delivered by claimers */
-	ATOMIC(uint32_t) waker_cpu; /* A  of the last claimer */
-	ATOMIC(int64_t) wake_ns;    /* A  when the last claimer claimed */
-	struct parker parker;       /* A  compute workers */
-	struct slab parcels;        /* A */
-	struct slab delayed;        /* A */
-	struct parcel farewell;     /* O until pushed, then of the adopter */
+struct watchdog {              /* O of the monitor */
+	struct hive_task kept; /* rescued, and not yet in the pool */
+	bool has_kept;
 };
 
 struct hive {
@@ -160,10 +42,14 @@ struct hive {
 	bool exact_clock;                  /* I  the clock is the host's own: no gap between timers, no spin */
 	uint32_t cpus;                     /* I */
 	enum hive_preset preset;           /* I */
+	bool two_choices;                  /* I  posts and spawns are placed by load */
+	bool mesh;                         /* I  letters between IO workers go by lanes */
+	ATOMIC(uint32_t) lanes;            /* A  how many there are */
 	size_t reserve_tasks;              /* I */
 	void *hook_arg;                    /* I */
 	hive_drop_fn *on_drop;             /* I */
 	hive_warn_fn *on_warn;             /* I */
+	ATOMIC(uint32_t) core_noticed;     /* A  that the core that was wished for is not to be had */
 	forkmark *mark;                    /* I */
 	ATOMIC(struct hive *) next_of_all; /* A  see dump.c */
 	ATOMIC(struct worker *) main;      /* A  first IO worker, once attached */
@@ -175,17 +61,29 @@ struct hive {
 	struct workers io, compute;
 
 	alignas(CACHE_LINE) struct lock registry_lock;
-	ATOMIC(uint32_t) alive;            /* A  workers whose thread has work to do or to clear up */
-	bool main_has_thread, main_joined; /* L registry_lock */
-	ATOMIC(uint32_t) compute_alive;    /* A  of these: compute workers */
-	ATOMIC(uint32_t) in_run;           /* A  a thread is inside hive_run() */
-	ATOMIC(uint32_t) holds;            /* A  answers under way, fibers: while there are any, a drain goes on */
-	ATOMIC(uint64_t) readied;          /* A  guests made ready by threads that are not IO workers */
-	ATOMIC(void *) guests;             /* A  what the upper layer keeps for this hive */
-	const struct guest_ops *guest_ops; /* I once guests is set */
-	ATOMIC(int64_t) stop_ns;           /* A  when stop was asked for */
-	ATOMIC(int64_t) stop_deadline_ns;  /* A */
+	ATOMIC(uint32_t) alive;              /* A  workers whose thread has work to do or to clear up */
+	bool main_has_thread, main_joined;   /* L registry_lock */
+	ATOMIC(uint32_t) compute_alive;      /* A  of these: compute workers */
+	ATOMIC(uint32_t) in_run;             /* A  a thread is inside hive_run() */
+	ATOMIC(uint32_t) holds;              /* A  answers under way, fibers: while there are any, a drain goes on */
+	ATOMIC(uint64_t) readied;            /* A  guests made ready by threads that are not IO workers */
+	ATOMIC(void *) guests[GUESTS_SORTS]; /* A  what the upper layer keeps for this hive */
+	const struct guest_ops *guest_ops[GUESTS_SORTS]; /* I once guests is set */
+	ATOMIC(int64_t) stop_ns;                         /* A  when stop was asked for */
+	ATOMIC(int64_t) stop_deadline_ns;                /* A */
 	ATOMIC(uint64_t) refused, cancelled, wakes, lost_replies;
+	uint16_t *pin_cpus; /* I  of the option `pin`, in the order in which workers get them; NULL: they get none */
+	uint32_t pin_count, pin_io;          /* I  how many; the first of a compute worker */
+	struct topology *topology;           /* L registry_lock; NULL: nobody asked for it yet */
+	struct worker_template templates[2]; /* I  by kind */
+	int32_t (*count_cpus)(void);         /* I  hive__cpus_allowed(), but for tests */
+	ATOMIC(uint32_t) resizing;           /* A  somebody is about the number of workers. A futex */
+	ATOMIC(uint32_t) follows[2];         /* A  by kind: as many as there are CPUs; written by who resizes */
+	struct monitor monitor;
+	int64_t stall_ns; /* I  0: nobody watches */
+	bool asks_stacks; /* I  while it runs: workers answer a signal with their stack */
+	struct watchdog watchdog;
+	ATOMIC(uint64_t) stalls, rescued;                       /* A  written by the monitor */
 	struct lock drop_lock;                                  /* one drop hook at a time */
 	ATOMIC(uint64_t) dropped, dropped_timers, open_sources; /* L drop_lock for writers */
 	int64_t stopped_ns;                                     /* I once STOPPED */
@@ -237,6 +135,8 @@ static inline struct worker *hive__current_in(const struct hive *hive)
 
 /* hive.c */
 int64_t hive__now(const struct hive *hive);
+/* Any thread. Warns, once, that another core is used than the one that was wished for. */
+void hive__notice_core(struct hive *hive, const char *wish, int why, const char *other);
 void hive__warn(const struct hive *hive, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* dump.c: all hives of the process, from create to destroy */
@@ -260,6 +160,28 @@ struct worker *hive__find_io(struct hive *hive, uint32_t id);
 bool hive__names_compute(struct hive *hive, uint32_t id);
 void hive__worker_free(struct worker *w);
 void hive__lock_settled(struct hive *hive);
+int hive__send_away(struct hive *hive, uint32_t worker, struct worker **ret_leaving);
+int hive__see_off(struct hive *hive, struct worker *w, int64_t deadline_ns);
+
+/* resize.c */
+int hive__keep_templates(struct hive *hive, const struct hive_options *options);
+void hive__free_templates(struct hive *hive);
+int hive__attach_some(struct hive *hive, enum hive_worker_kind kind, int32_t n);
+bool hive__follows(struct hive *hive);
+void hive__follow_cpus(struct hive *hive);
+
+/* monitor.c: one thread more, where something needs it */
+int hive__monitor_start(struct hive *hive);
+void hive__monitor_stop(struct hive *hive);
+/* watchdog.c */
+void hive__watchdog_open(struct hive *hive);
+void hive__watchdog_close(struct hive *hive);
+void hive__watchdog_dress(struct hive *hive);
+void hive__watchdog_look(struct hive *hive);
+void hive__watchdog_end(struct hive *hive);
+
+/* The monitor's thread; in a world without threads, who plays it. What is due now is done. */
+void hive__monitor_look(struct hive *hive);
 
 /* worker.c: the beat */
 bool hive__beat(struct worker *w);
@@ -308,7 +230,22 @@ static inline void hive__mail_take_back(struct worker *w)
 	w->yielded.last = &w->yielded.first;
 }
 
+void hive__receive_one(struct worker *w, struct parcel *p);
 void hive__receive(struct worker *w, struct letter *letters);
+
+/* mesh.c: lanes between workers, and the inbox beside them */
+bool hive__send_by_lane(struct worker *to, uint32_t target, struct hive_task task);
+bool hive__send_parcel(struct worker *to, struct parcel *p);
+void hive__take_letters(struct worker *w);
+void hive__close_letters(struct worker *w);
+uint64_t hive__letters_in_lanes(struct worker *w, uint32_t *ret_lanes);
+void hive__mesh_destroy(struct worker *w);
+
+/* Any thread. Nobody has sent it anything. */
+static inline bool hive__no_letters(struct worker *w)
+{
+	return inbox_is_empty(&w->inbox) && mesh_is_empty(&w->mesh);
+}
 
 /* sleep.c */
 bool hive__own_work(struct worker *w);
@@ -322,7 +259,8 @@ void hive__follow_waker(struct worker *w);
 
 /* wake.c */
 void hive__wake_one(struct hive *hive, struct workers *set);
-void hive__wake_if_asleep(struct worker *w);
+/* True: it slept, and was claimed and woken by this call. */
+bool hive__wake_if_asleep(struct worker *w);
 void hive__kick(struct worker *w);
 void hive__kick_all(struct hive *hive);
 void hive__end_search_now(struct worker *w);
@@ -344,8 +282,40 @@ static inline void hive__wake_if_needed(struct hive *hive, struct workers *set)
 /* Before user code runs, and when something was taken: others must not rely on this worker any more. */
 static inline void hive__end_search(struct worker *w)
 {
-	if (w->searching || w->found)
+	if (w->searching || w->found || w->unshared || w->brought_count > 0)
 		hive__end_search_now(w);
+}
+
+/* place.c */
+bool hive__draw_two(struct hive *hive, struct worker **ret_first, struct worker **ret_second);
+bool hive__place_task(struct hive *hive, struct hive_task task);
+uint32_t hive__place_outbox(struct worker *w);
+void hive__take_placed(struct worker *w);
+uint32_t hive__rob_placed(struct worker *w, struct worker *victim, struct hive_task *ret_first);
+bool hive__take_one_placed(struct worker *w, struct hive_task *ret_task);
+
+/* Any thread. There is something that others may take. */
+static inline bool hive__has_loot(struct worker *w)
+{
+	return local_size(&w->local) > 0 || tray_length(&w->placed) > 0;
+}
+
+/* near.c: who is near whom */
+int hive__learn_topology(struct hive *hive);
+int hive__distance(struct worker *w, struct worker *other);
+void hive__settle_place(struct worker *w);
+int hive__plan_pins(struct hive *hive, uint32_t io_workers);
+/* The CPU of the option `pin` for a worker of this kind and index. */
+static inline uint16_t hive__pin_of(const struct hive *hive, enum hive_worker_kind kind, uint32_t index)
+{
+	return hive->pin_cpus[(kind == HIVE_WORKER_IO ? index : hive->pin_io + index) % hive->pin_count];
+}
+
+/* Owner thread. It runs here now. */
+static inline void hive__note_place(struct worker *w, uint32_t cpu)
+{
+	if (!w->hive->stepped && w->setup.cpu_count == 0 && load_relaxed(&w->cpu) != cpu)
+		store_relaxed(&w->cpu, cpu);
 }
 
 /* steal.c */
@@ -370,6 +340,8 @@ int hive__send_delayed(struct hive *hive, struct delayed *d);
 uint64_t hive__random(struct hive *hive);
 bool hive__timer_is_delayed(const struct hive_timer *timer);
 void hive__sweep_cancelled(struct worker *w);
+bool hive__rescue_delayed(struct worker *stuck, int64_t now_ns, uint64_t *place, struct hive_task *ret_task,
+                          bool *ret_alarm);
 
 /* source.c */
 uint32_t hive__stop_sources(struct worker *w);
@@ -423,6 +395,8 @@ void hive__stop_unstarted(struct hive *hive);
 void hive__join_main(struct hive *hive);
 
 /* post.c */
+/* Puts, then looks for a sleeper. 0, -ENOMEM; -ESHUTDOWN, and they are counted as refused. */
+int hive__post_to_pool(struct hive *hive, const struct hive_task *tasks, size_t n);
 int hive__refuse(struct hive *hive, uint64_t tasks);
 int hive__own_door(hive_fn *fn, struct worker **ret_worker);
 /* What every door asks first. The answer may be old when the task arrives; the queues themselves are closed when the hive
@@ -440,13 +414,24 @@ void hive__run_then(void *arg);
 
 /* guest.c */
 void hive__run_guest(void *arg);
+struct parcel *hive__guest_parcel(struct guest *guest, uint32_t target);
+void hive__share_brought(struct worker *w);
 void hive__drop_guest(struct hive *hive, struct guest *guest);
 void hive__stop_guests(struct worker *w);
+void hive__move_guests(struct worker *w);
+
+static inline struct worker *hive__worker_of_place(struct guest_place *place)
+{
+	return (struct worker *)(void *)((char *)place - offsetof(struct worker, place));
+}
+
 void hive__return_holds(struct worker *w);
 void hive__place_leave(struct worker *w);
 void hive__ring_alarms(struct worker *w);
 /* Guests are there, and have not all ended. */
 static inline bool hive__guests_hold(struct hive *hive)
 {
-	return load_relaxed(&hive->guests) && holds_left(&hive->holds) > 0;
+	return (load_relaxed(&hive->guests[GUESTS_FIBERS]) || load_relaxed(&hive->guests[GUESTS_IO]) ||
+	        load_relaxed(&hive->guests[GUESTS_BUS])) &&
+	       holds_left(&hive->holds) > 0;
 }

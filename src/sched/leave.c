@@ -64,9 +64,9 @@ void hive__drop_queues(struct worker *w, bool leaves)
 	hive__silence(w);
 	hive__ring_alarms(w);
 	if (leaves || w != load_relaxed(&w->hive->main))
-		hive__receive(w, inbox_close(&w->inbox));
+		hive__close_letters(w);
 	else
-		hive__receive(w, inbox_take(&w->inbox));
+		hive__take_letters(w);
 	drop_mail(w);
 	n = take_outbox(w, posts);
 	for (uint32_t i = 0; i < n; i++)
@@ -74,6 +74,8 @@ void hive__drop_queues(struct worker *w, bool leaves)
 	while (local_size(&w->local) > 0) /* a thief may be faster, and then there may be more */
 		if (local_pop_oldest(&w->local, &task))
 			hive__drop(w->hive, task);
+	while (hive__take_one_placed(w, &task))
+		hive__drop(w->hive, task);
 }
 
 /* Takes all timers out and places them again, each according to what may still happen. */
@@ -176,6 +178,8 @@ enum parting hive__parting(struct worker *w)
 	is_last = w != load_relaxed(&hive->main) || load_acquire(&hive->alive) == 1;
 	if (load_relaxed(&hive->state) == HIVE_DRAINING)
 		hurry_if_late(hive);
+	if (load_relaxed(&hive->state) == HIVE_DRAINING && load_acquire(&w->leave))
+		return PARTING_LEAVE; /* it cannot be found any more: what is sent to it would never arrive */
 	if (load_relaxed(&hive->state) == HIVE_DRAINING)
 		return parting_while_draining(w, is_last);
 	return parting_at_once(w, is_last);
@@ -207,6 +211,8 @@ static void give_local(struct worker *w)
 	while (local_size(&w->local) > 0) /* oldest first; a thief may be faster, and then there may be more */
 		if (local_pop_oldest(&w->local, &task))
 			give_away(w, &task, 1);
+	while (hive__take_one_placed(w, &task))
+		give_away(w, &task, 1);
 }
 
 static void give_outbox(struct worker *w)
@@ -285,10 +291,12 @@ void hive__hand_over(struct worker *w)
 	int budget = TUNE_LAST_PRIVATE;
 	uint32_t open;
 
-	hive__receive(w, inbox_close(&w->inbox));
+	hive__close_letters(w);
+	tray_close(&w->placed);
 	hand_over_tasks(w, &budget);
 	hive__call_hook(w, w->setup.on_stop);
 	hand_over_tasks(w, &budget);
+	hive__move_guests(w);
 	give_timers(w);
 	hand_over_tasks(w, &budget);
 	open = hive__stop_sources(w);
@@ -311,8 +319,10 @@ static void give_parcel(struct worker *w, struct parcel *p)
 		return;
 	}
 	p->target = HIVE_WORKER_NONE;
-	if (p->kind == PARCEL_REPLY)
-		p->kind = PARCEL_TASK;        /* it has been received: by us */
+	if (p->kind == PARCEL_REPLY) { /* it has been received: by us */
+		p->kind = PARCEL_TASK;
+		p->receipt = NULL;
+	}
 	bump(&w->stats.posted, (uint64_t)-1); /* it enters the books again where it arrives */
 	if (inbox_push(&main->inbox, &p->letter)) {
 		hive__wake_if_asleep(main);
@@ -323,11 +333,30 @@ static void give_parcel(struct worker *w, struct parcel *p)
 	hive__drop(hive, task);
 }
 
+/* On no worker's thread. Without memory in the pool it stays where it is: thieves find it, the slot's next worker, or the end. */
+static void give_placed(struct worker *w)
+{
+	struct hive *hive = w->hive;
+	struct hive_task task;
+
+	while (hive__take_one_placed(w, &task)) {
+		if (pool_give(&hive->pool, hive__thread_number(), task, false) < 0) {
+			tray_open(&w->placed);
+			if (tray_put(&w->placed, task) < 0)
+				hive__drop(hive, task);
+			return;
+		}
+		hive__wake_if_needed(hive, &hive->io);
+	}
+	tray_close(&w->placed);
+}
+
 /* Any thread. It never ran, and it is not going to: nothing has begun here, so everything may run anywhere. */
 void hive__hand_over_unstarted(struct worker *w)
 {
-	hive__receive(w, inbox_close(&w->inbox));
+	hive__close_letters(w);
 	while (w->mail.first)
 		give_parcel(w, hive__mail_take(w));
+	give_placed(w);
 	give_timers(w);
 }

@@ -110,8 +110,10 @@ static inline bool local_pop(struct local *l, struct hive_task *ret_task, int32_
 		if (deque_steal(&l->deque, ret_task))
 			return true;
 	}
-	if (deque_pop(&l->deque, ret_task))
+	if (deque_pop(&l->deque, ret_task)) {
+		deque_look_ahead(&l->deque);
 		return true;
+	}
 	*run = 0;
 	return false;
 }

@@ -34,6 +34,18 @@ static const struct {
 	{ EPIPE, "EPIPE", "nobody reads at the other end" },
 	{ ENOSYS, "ENOSYS", "the kernel does not know this call" },
 	{ ECANCELED, "ECANCELED", "cancelled" },
+	{ EACCES, "EACCES", "not allowed by the system, or refused by the peer" },
+	{ EBADMSG, "EBADMSG", "something else was expected there" },
+	{ ECONNREFUSED, "ECONNREFUSED", "nobody listens there" },
+	{ ECONNRESET, "ECONNRESET", "the peer broke the connection" },
+	{ EISCONN, "EISCONN", "connected already" },
+	{ EKEYREJECTED, "EKEYREJECTED", "the certificate is not trusted" },
+	{ EMSGSIZE, "EMSGSIZE", "not the size that was expected" },
+	{ ENOBUFS, "ENOBUFS", "the bus refuses this priority at its present fill" },
+	{ ENODATA, "ENODATA", "the peer ended early, or did not reply" },
+	{ ENOENT, "ENOENT", "no such file or name" },
+	{ ENOTCONN, "ENOTCONN", "not connected" },
+	{ EPROTO, "EPROTO", "the peer does not keep to the protocol" },
 };
 
 static size_t find(int error)

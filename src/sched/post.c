@@ -41,6 +41,11 @@ static int into_pool(struct hive *hive, struct pool *pool, struct workers *set, 
 	return r;
 }
 
+int hive__post_to_pool(struct hive *hive, const struct hive_task *tasks, size_t n)
+{
+	return into_pool(hive, &hive->pool, &hive->io, tasks, n);
+}
+
 static int check_many(struct hive *hive, const struct hive_task *tasks, size_t count)
 {
 	if (!hive || (!tasks && count > 0) || count > SIZE_MAX / sizeof *tasks)
@@ -64,14 +69,16 @@ int hive_post(struct hive *hive, hive_fn *fn, void *arg)
 	w = hive__current_in(hive);
 	if (w && w->kind == HIVE_WORKER_IO && w->setup.outbox)
 		return into_outbox(w, task);
-	return into_pool(hive, &hive->pool, &hive->io, &task, 1);
+	if (hive->two_choices && hive__place_task(hive, task))
+		return 0;
+	return hive__post_to_pool(hive, &task, 1);
 }
 
 int hive_post_many(struct hive *hive, const struct hive_task *tasks, size_t count)
 {
 	int r = check_many(hive, tasks, count);
 
-	return r < 0 || count == 0 ? r : into_pool(hive, &hive->pool, &hive->io, tasks, count);
+	return r < 0 || count == 0 ? r : hive__post_to_pool(hive, tasks, count);
 }
 
 int hive_post_compute(struct hive *hive, hive_fn *fn, void *arg)
@@ -105,22 +112,21 @@ static void fill(struct parcel *p, uint32_t kind, uint32_t target, struct hive_t
 	p->kind = kind;
 	p->target = target;
 	p->task = task;
+	p->receipt = NULL;
 }
 
-/* A parcel of the addressee's own, with the task in it. NULL: *ret_error says why. Ids name one life of a slot;
- * HIVE_WORKER_MAIN cannot go away, so it needs no check on arrival.                                              */
-static struct parcel *address(struct hive *hive, uint32_t id, uint32_t kind, struct hive_task task, int *ret_error)
+/* Ids name one life of a slot; HIVE_WORKER_MAIN cannot go away, so it needs no check on arrival. */
+static uint32_t target_of(uint32_t id)
 {
-	struct worker *w = id == HIVE_WORKER_NONE ? NULL : hive__find_io(hive, id);
-	struct parcel *p = w ? hive__parcel_new(w) : NULL;
+	return id == HIVE_WORKER_MAIN ? HIVE_WORKER_NONE : id;
+}
 
-	if (!w)
-		*ret_error = id == HIVE_WORKER_NONE || hive__names_compute(hive, id) ? -EINVAL : -ESRCH;
-	else if (!p)
-		*ret_error = -ENOMEM;
-	else
-		fill(p, kind, id == HIVE_WORKER_MAIN ? HIVE_WORKER_NONE : id, task);
-	return p;
+static int find_addressee(struct hive *hive, uint32_t id, struct worker **ret_worker)
+{
+	*ret_worker = id == HIVE_WORKER_NONE ? NULL : hive__find_io(hive, id);
+	if (*ret_worker)
+		return 0;
+	return id == HIVE_WORKER_NONE || hive__names_compute(hive, id) ? -EINVAL : -ESRCH;
 }
 
 int hive_post_to(struct hive *hive, uint32_t worker, hive_fn *fn, void *arg)
@@ -132,16 +138,19 @@ int hive_post_to(struct hive *hive, uint32_t worker, hive_fn *fn, void *arg)
 
 	if (r < 0)
 		return r;
-	p = address(hive, worker, PARCEL_TASK, task, &r);
-	if (!p)
+	r = find_addressee(hive, worker, &w);
+	if (r < 0)
 		return r;
-	w = p->home;
-	if (!inbox_push(&w->inbox, &p->letter)) {
-		hive__parcel_free(p);
-		return hive__state(hive) >= HIVE_DRAINING ? hive__refuse(hive, 1) : -ESRCH;
-	}
-	hive__wake_if_asleep(w);
-	return 0;
+	if (hive->mesh && hive__send_by_lane(w, target_of(worker), task))
+		return 0;
+	p = hive__parcel_new(w);
+	if (!p)
+		return -ENOMEM;
+	fill(p, PARCEL_TASK, target_of(worker), task);
+	if (hive__send_parcel(w, p))
+		return 0;
+	hive__parcel_free(p);
+	return hive__state(hive) >= HIVE_DRAINING ? hive__refuse(hive, 1) : -ESRCH;
 }
 
 int hive_post_local(hive_fn *fn, void *arg)
@@ -183,14 +192,18 @@ int hive_post_self(hive_fn *fn, void *arg)
 int hive_post_compute_then(struct hive *hive, hive_fn *work, uint32_t reply_to, hive_fn *done, void *arg)
 {
 	struct hive_task first = { work, arg }, task = { hive__run_then, NULL };
+	struct worker *w;
 	struct parcel *p;
 	int r = done ? hive__door(hive, work) : -EINVAL;
 
+	if (r == 0)
+		r = find_addressee(hive, reply_to, &w);
 	if (r < 0)
 		return r;
-	p = address(hive, reply_to, PARCEL_REPLY, first, &r);
+	p = hive__parcel_new(w);
 	if (!p)
-		return r;
+		return -ENOMEM;
+	fill(p, PARCEL_REPLY, target_of(reply_to), first);
 	p->then = done;
 	task.arg = p;
 	holds_begin(&hive->holds, 1u);

@@ -66,6 +66,10 @@ void hive__parcel_free(struct parcel *p)
 
 	if (p->kind == PARCEL_GUEST) /* part of its guest, and nobody's */
 		return;
+	if (p->kind == PARCEL_LANE) {
+		mesh_free(&p->cell, TUNE_MESH);
+		return;
+	}
 	slab = is_delayed ? &home->delayed : &home->parcels;
 	spares = is_delayed ? &home->spare_delayed : &home->spare_parcels;
 	if (hive__current() != home) {
@@ -111,13 +115,41 @@ static void receive_task(struct worker *w, struct parcel *p)
 	hive__mail_append(w, p);
 }
 
-static void receive_one(struct worker *w, struct parcel *p)
+/* Its sender may use the lane again. */
+static void receive_with_receipt(struct worker *w, struct parcel *p)
+{
+	ATOMIC(uint64_t) *receipt = p->receipt; /* before it runs elsewhere, maybe */
+
+	p->receipt = NULL;
+	receive_task(w, p);
+	if (receipt)
+		mesh_return(receipt);
+}
+
+/* Guests have a parcel of their own: the cell is free at once. */
+static void receive_from_lane(struct worker *w, struct parcel *p)
+{
+	if (p->task.fn == hive__run_guest) {
+		struct parcel *own = hive__guest_parcel((struct guest *)p->task.arg, p->target);
+
+		hive__parcel_free(p);
+		p = own;
+	}
+	receive_task(w, p);
+}
+
+void hive__receive_one(struct worker *w, struct parcel *p)
 {
 	switch (p->kind) {
 	case PARCEL_TASK:
-	case PARCEL_REPLY:
 	case PARCEL_GUEST:
+		receive_with_receipt(w, p);
+		break;
+	case PARCEL_REPLY:
 		receive_task(w, p);
+		break;
+	case PARCEL_LANE:
+		receive_from_lane(w, p);
 		break;
 	case PARCEL_TIMER:
 		hive__place_delayed(w, (struct delayed *)(void *)p);
@@ -136,7 +168,7 @@ void hive__receive(struct worker *w, struct letter *letters)
 	while (letters) {
 		struct letter *next = letters->next;
 
-		receive_one(w, parcel_of_letter(letters));
+		hive__receive_one(w, parcel_of_letter(letters));
 		letters = next;
 	}
 }

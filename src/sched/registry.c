@@ -42,6 +42,8 @@ void hive__worker_free(struct worker *w)
 	const struct memory *memory = &w->hive->memory;
 
 	timers_destroy(&w->timers);
+	hive__mesh_destroy(w);
+	hive__memory_free(memory, w->placed.cells);
 	slab_destroy(&w->parcels);
 	slab_destroy(&w->delayed);
 	hive__memory_free(memory, w->local.slots);
@@ -55,12 +57,15 @@ static int make_queues(struct worker *w, uint64_t capacity, bool oldest)
 {
 	struct hive *hive = w->hive;
 	struct slot *slots = (struct slot *)hive__memory_new(&hive->memory, capacity * sizeof *slots);
+	struct tray_cell *cells = (struct tray_cell *)hive__memory_new(&hive->memory, TUNE_TRAY * sizeof *cells);
 	int r;
 
+	if (cells)
+		tray_init(&w->placed, cells, TUNE_TRAY);
 	local_init(&w->local, slots, capacity, oldest);
 	w->scratch = (struct hive_task *)hive__memory_new(&hive->memory, capacity / 2 * sizeof *w->scratch);
 	w->local_capacity = capacity;
-	if (!slots || !w->scratch)
+	if (!slots || !w->scratch || !cells)
 		return -ENOMEM;
 	r = slab_reserve(&w->parcels, hive->reserve_tasks);
 	if (r == 0)
@@ -80,6 +85,7 @@ static struct worker *make_worker(struct hive *hive, enum hive_worker_kind kind,
 	w->kind = kind;
 	w->index = index;
 	inbox_init(&w->inbox);
+	mesh_init(&w->mesh);
 	parker_init(&w->parker);
 	timers_init(&w->timers, &hive->memory);
 	slab_init(&w->parcels, sizeof(struct parcel), &hive->memory);
@@ -120,12 +126,16 @@ static void renew(struct worker *w)
 	w->rng = (uint64_t)hive__clock_now() ^ (uint64_t)w->index << 48;
 	hive__mark_searching(w, false);
 	w->announced = w->busy = w->found = w->silenced = w->started = w->core_failed = w->abandoned = false;
-	w->busy_beats = w->tick = 0;
+	w->in_sight = false;
+	w->busy_beats = w->tick = w->thwarted = 0;
 	w->newest_run = 0;
+	w->events_seen = load_relaxed(&w->stats.events);
+	store_relaxed(&w->stats.budget, (uint32_t)w->setup.local_budget);
 	w->take_lane = w->index;
 	w->wait_ewma_ns = w->setup.spin_ns * 20;
 	w->no_spin_until_ns = w->spin_penalty_ns = w->next_move_ns = w->timer_wake_ns = 0;
 	w->same_cpu_wakes = 0;
+	hive__settle_place(w);
 	store_relaxed(&w->leave, 0u);
 	store_relaxed(&w->cancelled,
 	              0u); /* timer_count goes on: a late poster may just be adding and taking back his one */
@@ -166,6 +176,8 @@ static int take_slot(struct hive *hive, const struct hive_worker_options *o, str
 	if (is_new) {
 		if (hive__limit(set) == HIVE_WORKERS_MAX)
 			return -ENOSPC;
+		if (hive->pin_cpus) /* the system gives memory where it is first written: make_worker() writes zeros */
+			hive__thread_move_to(hive__pin_of(hive, o->kind, hive__limit(set)));
 		w = make_worker(hive, o->kind, hive__limit(set), capacity, oldest);
 		if (!w)
 			return -ENOMEM;
@@ -181,6 +193,8 @@ static int take_slot(struct hive *hive, const struct hive_worker_options *o, str
 		slots_publish(set, w->index, w);
 	} else {
 		inbox_open(&w->inbox);
+		mesh_open(&w->mesh);
+		tray_open(&w->placed);
 	}
 	w->life = WORKER_ATTACHED;
 	w->self_id = make_id(w);
@@ -266,8 +280,8 @@ static int may_detach(struct hive *hive, struct worker *w)
 	return 0;
 }
 
-/* Waits for its end and frees the slot. */
-static int see_off(struct hive *hive, struct worker *w, int64_t deadline_ns)
+/* Waits for the end of one that was told to leave, and frees the slot. 0 or -EINPROGRESS. */
+int hive__see_off(struct hive *hive, struct worker *w, int64_t deadline_ns)
 {
 	int r = hive__wait_word(hive, &w->gone, 0, deadline_ns); /* GONE-2 (pairs with GONE-1) */
 
@@ -282,10 +296,49 @@ static int see_off(struct hive *hive, struct worker *w, int64_t deadline_ns)
 	return r < 0 ? -EINPROGRESS : 0;
 }
 
-int hive_detach(struct hive *hive, uint32_t worker, int64_t deadline_ns)
+/* Under registry_lock, for one that may go. It is out of the hive from here on. True: it has a thread, which was told to leave. */
+static bool dismiss(struct worker *w)
+{
+	bool ran = w->life == WORKER_RUNNING;
+
+	slots_unname(&w->id);
+	set_live(w, false);
+	w->life = WORKER_LEAVING;
+	if (ran) {
+		store_release(&w->leave, 1u);
+		hive__kick(w);
+	}
+	return ran;
+}
+
+/* Takes it out of the hive, without waiting for its end: hive__see_off() is for that, and *ret_leaving says for whom; NULL: it never had a
+ * thread, and is gone.                                                                                                   */
+int hive__send_away(struct hive *hive, uint32_t worker, struct worker **ret_leaving)
 {
 	struct worker *w;
 	bool ran;
+	int r;
+
+	hive__lock_settled(hive);
+	w = worker == HIVE_WORKER_MAIN ? load_relaxed(&hive->main) : find(hive, worker);
+	r = may_detach(hive, w);
+	ran = r == 0 && dismiss(w);
+	lock_release(&hive->registry_lock);
+	if (r < 0)
+		return r;
+	*ret_leaving = ran ? w : NULL;
+	if (ran)
+		return 0;
+	hive__hand_over_unstarted(w);
+	lock_acquire(&hive->registry_lock);
+	free_slot(w);
+	lock_release(&hive->registry_lock);
+	return 0;
+}
+
+int hive_detach(struct hive *hive, uint32_t worker, int64_t deadline_ns)
+{
+	struct worker *leaving;
 	int r;
 
 	if (!hive || worker == HIVE_WORKER_NONE)
@@ -294,29 +347,8 @@ int hive_detach(struct hive *hive, uint32_t worker, int64_t deadline_ns)
 		return -EOWNERDEAD;
 	if (hive__current_in(hive) && deadline_ns > 0)
 		return -EDEADLK;
-	hive__lock_settled(hive);
-	w = worker == HIVE_WORKER_MAIN ? load_relaxed(&hive->main) : find(hive, worker);
-	r = may_detach(hive, w);
-	if (r < 0) {
-		lock_release(&hive->registry_lock);
-		return r;
-	}
-	slots_unname(&w->id);
-	set_live(w, false);
-	ran = w->life == WORKER_RUNNING;
-	w->life = WORKER_LEAVING;
-	if (ran) {
-		store_release(&w->leave, 1u);
-		hive__kick(w);
-	}
-	lock_release(&hive->registry_lock);
-	if (ran)
-		return see_off(hive, w, deadline_ns);
-	hive__hand_over_unstarted(w);
-	lock_acquire(&hive->registry_lock);
-	free_slot(w);
-	lock_release(&hive->registry_lock);
-	return 0;
+	r = hive__send_away(hive, worker, &leaving);
+	return r == 0 && leaving ? hive__see_off(hive, leaving, deadline_ns) : r;
 }
 
 static size_t list(struct workers *set, uint32_t *ret_workers, size_t capacity, size_t n)

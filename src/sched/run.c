@@ -63,19 +63,26 @@ static void unlaunch_set(struct workers *set)
 /* Back to where we were: threads that wait for the start see that it is called off, and end; others go on waiting for us. */
 static int undo_start(struct hive *hive, int r)
 {
+	hive__monitor_stop(hive);
 	set_state(hive, HIVE_UNDOING);
 	unlaunch_set(&hive->io);
 	unlaunch_set(&hive->compute);
+	hive__watchdog_close(hive);
 	set_state(hive, HIVE_CREATED);
 	return r;
 }
 
 static int launch_all(struct hive *hive, struct worker *except)
 {
-	int r = launch_set(&hive->io, except);
+	int r;
+
+	hive__watchdog_open(hive);
+	r = launch_set(&hive->io, except);
 
 	if (r == 0)
 		r = launch_set(&hive->compute, NULL);
+	if (r == 0 && (hive__follows(hive) || hive->stall_ns > 0))
+		r = hive__monitor_start(hive);
 	if (r < 0)
 		return undo_start(hive, r);
 	store_relaxed(&hive->compute_alive, load_relaxed(&hive->compute.count));
@@ -162,8 +169,14 @@ int hive_run(struct hive *hive)
 
 static void finish_set(struct hive *hive, struct workers *set)
 {
+	struct hive_task task;
+
 	for (uint32_t i = 0; i < hive__limit(set); i++) {
 		struct worker *w = hive__slot(set, i);
+
+		while (w->kind == HIVE_WORKER_IO &&
+		       hive__take_one_placed(w, &task)) /* see hive__hand_over_unstarted() */
+			hive__drop(hive, task);
 
 		if (w != load_relaxed(&hive->main))
 			hive__reap(w);
@@ -173,6 +186,8 @@ static void finish_set(struct hive *hive, struct workers *set)
 /* The main worker, when all others have left: their threads end, the pools are emptied, and that was it. */
 void hive__finish(struct hive *hive)
 {
+	hive__monitor_stop(hive);
+	hive__watchdog_end(hive);
 	finish_set(hive, &hive->io);
 	finish_set(hive, &hive->compute);
 	hive__drop_pool(hive, &hive->pool);
@@ -212,6 +227,8 @@ static int stop_locked(struct hive *hive, uint32_t target, int64_t deadline_ns, 
 	}
 	pool_close(&hive->pool); /* first: who sees the new state and an empty pool may rely on it */
 	pool_close(&hive->compute_pool);
+	for (uint32_t i = 0; i < hive__limit(&hive->io); i++)
+		tray_close(&hive__slot(&hive->io, i)->placed);
 	state_write(&hive->state, state == HIVE_CREATED ? HIVE_LEAVING : target);
 	hive__kick_all(hive);
 	return 0;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Options of a worker: are they sane, and what do the zeros mean. */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/core_setup.h"
 #include "sched/internal.h"
 
 static bool all_zero(const uint64_t *words, size_t count)
@@ -29,10 +32,11 @@ static bool parameters_are_sane(const struct hive_worker_options *o)
 {
 	int32_t c = o->local_capacity;
 
-	return (c == 0 || (at_least(c, 4, 65536) && (c & (c - 1)) == 0)) && o->local_budget >= 0 &&
+	return (c == 0 || (at_least(c, 4, 65536) && (c & (c - 1)) == 0)) && o->local_budget >= HIVE_OFF &&
 	       o->private_budget >= 0 && o->timer_budget >= 0 && o->pool_probe_interval >= 0 &&
 	       at_least(o->pool_batch, 0, TUNE_POOL_BATCH_MAX) && o->steal_attempts >= HIVE_OFF &&
-	       o->io_interval >= 0 && o->slice_ns >= 0 && o->spin_ns >= HIVE_OFF;
+	       o->io_interval >= 0 && o->slice_ns >= 0 && o->spin_ns >= HIVE_OFF &&
+	       (o->ring_entries == 0 || at_least(o->ring_entries, 4, 32768));
 }
 
 /* 0 or -EINVAL. */
@@ -59,21 +63,53 @@ static int32_t or_default(int32_t value, int32_t fallback)
 	return value ? value : fallback;
 }
 
-static int find_core(struct hive *hive, const struct hive_worker_options *o, const struct hive_core_ops **ret_core)
+/* Once: other workers have the same to say. */
+void hive__notice_core(struct hive *hive, const char *wish, int why, const char *other)
 {
-	*ret_core = o->core ? o->core : hive->host.core;
-	return *ret_core ? 0 : hive_core_find("best", ret_core);
+	uint32_t unsaid = 0;
+
+	if (!cas_relaxed(&hive->core_noticed, &unsaid, 1u))
+		return;
+	if (why == -ENOENT)
+		hive__warn(hive, "core %s is not in this build: %s is used instead", wish, other);
+	else
+		hive__warn(hive, "core %s is refused by the system (%s): %s is used instead", wish,
+		           hive_error_name(why), other);
 }
 
-static int copy_cpus(struct hive *hive, struct worker_setup *s, const struct hive_worker_options *o)
+static int find_core(struct hive *hive, const struct hive_worker_options *o, struct worker_setup *s)
 {
-	if (o->cpu_count == 0)
+	const char *wish = getenv("HIVE_CORE");
+	int r, why;
+
+	s->core = o->core ? o->core : hive->host.core;
+	if (s->core)
 		return 0;
-	s->cpus = (uint16_t *)hive__memory_new(&hive->memory, o->cpu_count * sizeof *o->cpus);
+	s->any_core = true;
+	r = hive_core_find("best", &s->core);
+	if (r < 0 || !wish || strcmp(wish, s->core->name) == 0)
+		return r;
+	why = hive__core_refusal(wish);
+	if (why < 0)
+		hive__notice_core(hive, wish, why, s->core->name);
+	return 0;
+}
+
+static int copy_cpus(struct hive *hive, const struct worker *w, struct worker_setup *s,
+                     const struct hive_worker_options *o)
+{
+	bool pins = o->cpu_count == 0 && hive->pin_cpus;
+	uint16_t pin = pins ? hive__pin_of(hive, o->kind, w->index) : 0;
+	const uint16_t *cpus = pins ? &pin : o->cpus;
+	size_t count = pins ? 1 : o->cpu_count;
+
+	if (count == 0)
+		return 0;
+	s->cpus = (uint16_t *)hive__memory_new(&hive->memory, count * sizeof *cpus);
 	if (!s->cpus)
 		return -ENOMEM;
-	memcpy(s->cpus, o->cpus, o->cpu_count * sizeof *o->cpus);
-	s->cpu_count = o->cpu_count;
+	memcpy(s->cpus, cpus, count * sizeof *cpus);
+	s->cpu_count = count;
 	return 0;
 }
 
@@ -99,6 +135,10 @@ static void fill_defaults(const struct hive *hive, struct worker_setup *s, int32
 	s->victim = HIVE_VICTIM_RANDOM;
 	s->spin_ns = TUNE_SPIN_NS;
 	s->newest_run = oldest ? TUNE_SLOT_RUN : hive->preset == HIVE_PRESET_ROPHIVE ? 0 : TUNE_NEWEST_RUN;
+	if (hive->preset == HIVE_PRESET_VELOQ) {
+		s->local_budget = TUNE_VELOQ_BUDGET;
+		s->victim = HIVE_VICTIM_NEAR;
+	}
 	if (hive->preset != HIVE_PRESET_FAIO)
 		return;
 	s->local_budget = TUNE_FAIO_LOCAL_BUDGET;
@@ -114,7 +154,8 @@ static void fill_defaults(const struct hive *hive, struct worker_setup *s, int32
 static void fill_parameters(const struct hive *hive, struct worker_setup *s, const struct hive_worker_options *o)
 {
 	fill_defaults(hive, s, or_default(o->local_capacity, TUNE_LOCAL_CAPACITY), hive__oldest_first(hive, o));
-	s->local_budget = or_default(o->local_budget, s->local_budget);
+	s->adaptive = o->local_budget == HIVE_OFF;
+	s->local_budget = s->adaptive ? TUNE_ADAPTIVE_FIRST : or_default(o->local_budget, s->local_budget);
 	s->private_budget = or_default(o->private_budget, s->private_budget);
 	s->timers = o->timers ? o->timers : s->timers;
 	s->timer_budget = or_default(o->timer_budget, s->timer_budget);
@@ -149,15 +190,19 @@ int hive__setup_fill(struct hive *hive, struct worker *w, const struct hive_work
 		                  .on_park = o->on_park,
 		                  .on_unpark = o->on_unpark,
 		                  .hook_arg = o->hook_arg,
-		                  .core_arg = o->core_arg };
-	int r = o->kind == HIVE_WORKER_IO ? find_core(hive, o, &s.core) : 0;
+		                  .core_arg = o->core_arg,
+		                  .ring_entries = (uint32_t)o->ring_entries };
+	int r = o->kind == HIVE_WORKER_IO ? find_core(hive, o, &s) : 0;
 
 	if (r == 0)
-		r = copy_cpus(hive, &s, o);
+		r = copy_cpus(hive, w, &s, o);
 	if (r < 0)
 		return r;
 	fill_parameters(hive, &s, o);
-	if (o->kind == HIVE_WORKER_IO)
+	if (o->kind == HIVE_WORKER_IO && s.victim == HIVE_VICTIM_NEAR)
+		r = hive__learn_topology(hive);
+	s.topology = hive->topology;
+	if (r == 0 && o->kind == HIVE_WORKER_IO)
 		r = timers_choose(&w->timers, s.timers == HIVE_TIMERS_WHEEL, hive->reserve_tasks);
 	if (r < 0) {
 		hive__memory_free(&hive->memory, s.cpus);

@@ -3,6 +3,7 @@
  *
  *     announce → look again → block → retract
  *
+ * Between looking again and blocking the worker commits itself (parking.h): who claims it before needs no system call to wake it.
  * Nothing that can create work may stand between "look again" and "block". Rejected: deciding to sleep and then
  * announcing it (a post in between sleeps for ever); a flag with release and acquire (store and load may still pass
  * each other).                                                                                                     */
@@ -13,7 +14,7 @@
 bool hive__own_work(struct worker *w)
 {
 	return w->mail.first || w->yielded.first || w->outbox_count > 0 || local_size(&w->local) > 0 ||
-	       !inbox_is_empty(&w->inbox);
+	       !hive__no_letters(w) || tray_length(&w->placed) > 0;
 }
 
 /* What it could take from the others: nothing once nothing may begin, or it would wait awake for those that still run. */
@@ -32,7 +33,7 @@ bool hive__work_elsewhere(struct worker *w)
 	for (uint32_t i = 0; i < hive__limit(set); i++) {
 		struct worker *victim = hive__slot(set, i);
 
-		if (victim != w && load_relaxed(&victim->stealable) && local_size(&victim->local) > 0)
+		if (victim != w && load_relaxed(&victim->stealable) && hive__has_loot(victim))
 			return true;
 	}
 	return false;
@@ -61,16 +62,20 @@ int64_t hive__time_to_wait(struct worker *w)
  * find is their business; but who has to leave may not wait for that, for nobody would tell it.                            */
 bool hive__fall_asleep(struct worker *w)
 {
-	uint32_t others = idle_announce(&hive__set_of(w)->idle, w->index, w->searching, hive__cpu(w->hive));
 	enum parting parting;
+	uint32_t others, cpu = hive__cpu(w->hive);
 
+	hive__note_place(w, cpu);
+	parking_begin(&w->parking);
+	others = idle_announce(&hive__set_of(w)->idle, w->index, w->searching, cpu);
 	w->announced = true;
 	hive__mark_searching(w, false);
 	w->found = others == 0 && hive__work_elsewhere(w);
+	w->in_sight = w->found;
 	if (!w->found && !hive__own_work(w)) {
 		parting = hive__parting(w);
 		w->found = parting == PARTING_BUSY;
-		if (parting == PARTING_NONE || parting == PARTING_WAIT) {
+		if ((parting == PARTING_NONE || parting == PARTING_WAIT) && parking_commit(&w->parking)) {
 			hive__trail(w, TRAIL_SLEEP, 0);
 			return true;
 		}
@@ -85,6 +90,7 @@ void hive__get_up(struct worker *w)
 	if (!w->announced)
 		return;
 	w->announced = false;
+	parking_end(&w->parking);
 	if (!idle_retract(&hive__set_of(w)->idle, w->index)) {
 		hive__trail(w, TRAIL_UP, 0);
 		return;
@@ -181,11 +187,12 @@ static void note_jump(struct worker *w, int64_t now)
 static bool something_turned_up(struct worker *w)
 {
 	for (int i = 0; i < 8; i++) {
-		if (!inbox_is_empty(&w->inbox) || !pool_looks_empty(&w->hive->pool))
+		if (!hive__no_letters(w) || !pool_looks_empty(&w->hive->pool) || tray_length(&w->placed) > 0)
 			return true;
 		cpu_pause();
 	}
-	return hive__work_elsewhere(w);
+	w->in_sight = hive__work_elsewhere(w);
+	return w->in_sight;
 }
 
 /* True: something to do turned up while it waited awake. It counts as a searcher meanwhile, so posters make no system

@@ -11,6 +11,7 @@
  *   R3  Who sees the live bit sees the id, unless it was taken away again meanwhile.
  * Changes are made under registry_lock; only the looking is free.                                                     */
 #include "queue/idle.h"
+#include "sched/roster.h"
 
 #include <rophive/worker.h>
 
@@ -27,6 +28,7 @@ struct workers {                                  /* of one kind */
 	ATOMIC(uint32_t) limit;                   /* A  slots[limit …] were never used */
 	ATOMIC(uint32_t) count;                   /* A  live ones */
 	struct idle idle;                         /* A */
+	struct roster roster;                     /* A  the live ones */
 };
 
 /* Slots below it exist. */
@@ -53,23 +55,16 @@ static inline bool hive__is_live(struct workers *set, uint32_t index)
 	return load_acquire(&set->live[index / 64]) & (uint64_t)1 << (index % 64);
 }
 
-/* The nth live worker in the order of slots; NULL: fewer than that by now. */
-static inline struct worker *hive__nth_live(struct workers *set, uint32_t nth)
+/* Under registry_lock. */
+static inline void slots_list(struct workers *set)
 {
-	for (uint32_t word = 0; word * 64 < hive__limit(set); word++) {
-		uint64_t bits = load_acquire(
-			&set->live[word]); /* LIVE-2 (pairs with LIVE-1): a slot beyond our limit */
-		uint32_t here = (uint32_t)__builtin_popcountll(bits);
+	uint16_t live[SLOTS_MAX];
+	uint32_t n = 0;
 
-		if (nth >= here) {
-			nth -= here;
-			continue;
-		}
-		while (nth-- > 0)
-			bits &= bits - 1;
-		return hive__slot(set, word * 64 + (uint32_t)__builtin_ctzll(bits));
-	}
-	return NULL;
+	for (uint32_t i = 0; i < load_relaxed(&set->limit); i++)
+		if (load_relaxed(&set->live[i / 64]) & (uint64_t)1 << (i % 64))
+			live[n++] = (uint16_t)i;
+	roster_write(&set->roster, live, n);
 }
 
 /* Under registry_lock. From here on it takes part; false: not any more. */
@@ -84,6 +79,7 @@ static inline void slots_set_live(struct workers *set, uint32_t index, bool live
 		and_relaxed(&set->live[index / 64], ~bit);
 		sub_relaxed(&set->count, 1u);
 	}
+	slots_list(set);
 }
 
 /* Under registry_lock. Everything is renewed and the inbox is open: this life has a name. */

@@ -3,10 +3,10 @@
  * knows descriptors.                                                                                                */
 #include "sched/internal.h"
 
-enum { SOURCE_IDLE = 0x50041d1e, SOURCE_STARTED = 0x5004a11e };
+enum { SOURCE_IDLE = 0x50041d1e, SOURCE_STARTED = 0x5004a11e, SOURCE_OF_GUEST = 0x50046e57 };
 enum {
 	EVENTS_ALL = HIVE_EVENT_IN | HIVE_EVENT_OUT | HIVE_EVENT_PRI | HIVE_EVENT_HUP | HIVE_EVENT_ERR |
-	             HIVE_EVENT_EDGE | HIVE_EVENT_ONCE
+	             HIVE_EVENT_EDGE | HIVE_EVENT_ONCE | HIVE_EVENT_END
 };
 
 void hive_source_init(struct hive_source *source, enum hive_source_kind kind, intptr_t handle, uint32_t events,
@@ -118,12 +118,11 @@ void hive_source_deliver(struct hive_source *source, uint32_t events)
 {
 	struct worker *w = (struct worker *)source->owner;
 
-	if (source->state != SOURCE_STARTED || hive__is_stopping(w))
+	bool is_users = source->state == SOURCE_STARTED && !hive__is_stopping(w);
+
+	if (!is_users && source->state != SOURCE_OF_GUEST)
 		return;
-	hive__get_up(w);
-	hive__end_search(w);
-	bump(&w->stats.events, 1);
-	hive__trail(w, TRAIL_EVENT, 0);
+	hive__place_stirs(&w->place, is_users);
 	source->on_ready(source, events);
 }
 
@@ -140,4 +139,36 @@ uint32_t hive__stop_sources(struct worker *w)
 		n++;
 	}
 	return n;
+}
+
+/* ---- those of guests ---- */
+
+int hive__place_add(struct guest_place *place, struct hive_source *source)
+{
+	struct worker *w = hive__worker_of_place(place);
+	int r;
+
+	if (!(w->core->ops->kinds & (1u << source->kind)))
+		return -ENOTSUP;
+	source->owner = w;
+	r = w->core->ops->add(w->core, source);
+	if (r == 0)
+		source->state = SOURCE_OF_GUEST;
+	return r;
+}
+
+int hive__place_modify(struct guest_place *place, struct hive_source *source, uint32_t events)
+{
+	struct worker *w = hive__worker_of_place(place);
+
+	source->events = events;
+	return w->core->ops->modify(w->core, source);
+}
+
+void hive__place_remove(struct guest_place *place, struct hive_source *source)
+{
+	struct worker *w = hive__worker_of_place(place);
+
+	w->core->ops->remove(w->core, source);
+	source->state = SOURCE_IDLE;
 }

@@ -22,6 +22,10 @@ static void add_worker(struct worker *w, struct hive_stats *s)
 	s->sleeps += load_relaxed(&c->sleeps);
 	s->sources += load_relaxed(&c->sources);
 	s->timers += load_relaxed(&w->timer_count);
+	if (w->kind == HIVE_WORKER_IO) {
+		s->posted += tray_accepted(&w->placed);
+		s->placed += tray_length(&w->placed);
+	}
 }
 
 int hive_stats_read(const struct hive *hive, struct hive_stats *ret_stats)
@@ -52,6 +56,8 @@ int hive_stats_read(const struct hive *hive, struct hive_stats *ret_stats)
 	s.pool = pool_length(&h->pool);
 	s.compute_pool = pool_length(&h->compute_pool);
 	s.wakes = load_relaxed(&h->wakes);
+	s.stalls = load_relaxed(&h->stalls);
+	s.rescued = load_relaxed(&h->rescued);
 	*ret_stats = s;
 	return 0;
 }
@@ -82,6 +88,7 @@ int hive_report_read(const struct hive *hive, struct hive_report *ret_report)
 static void read_worker(struct worker *w, struct hive_worker_stats *s)
 {
 	struct worker_counters *c = &w->stats;
+	uint32_t lanes = 0;
 
 	memset(s, 0, sizeof *s);
 	s->worker = w->self_id;
@@ -100,8 +107,19 @@ static void read_worker(struct worker *w, struct hive_worker_stats *s)
 	s->local = w->kind == HIVE_WORKER_IO ? local_size(&w->local) : 0;
 	s->private_tasks = load_relaxed(&c->private_tasks);
 	s->timers = load_relaxed(&w->timer_count);
+	s->placed = w->kind == HIVE_WORKER_IO ? tray_length(&w->placed) : 0;
+	s->budget = load_relaxed(&c->budget);
 	s->sources = load_relaxed(&c->sources);
 	s->asleep_ns = load_relaxed(&c->asleep_ns);
+	s->steal_rounds = load_relaxed(&c->steal_rounds);
+	s->steal_failures = load_relaxed(&c->steal_failures);
+	s->stolen_far = load_relaxed(&c->stolen_far);
+	s->steal_pauses = load_relaxed(&c->steal_pauses);
+	s->lane_letters = load_relaxed(&c->lane_letters);
+	s->lane_falls = load_relaxed(&c->lane_falls);
+	if (w->kind == HIVE_WORKER_IO)
+		s->in_lanes = hive__letters_in_lanes(w, &lanes);
+	s->lanes = lanes;
 }
 
 static struct worker *find_locked(struct hive *hive, struct workers *set, uint32_t id)
@@ -156,15 +174,17 @@ static int write_hive(int fd, const struct hive_stats *s, bool json)
 		text, sizeof text,
 		json ? "{\"io_workers\":%u,\"compute_workers\":%u,\"sleeping\":%u,\"posted\":%llu,\"ran\":%llu,"
 		       "\"refused\":%llu,\"dropped\":%llu,\"cancelled\":%llu,\"pool\":%llu,\"compute_pool\":%llu,"
-		       "\"timers\":%llu,\"steals\":%llu,\"spills\":%llu,\"wakes\":%llu,\"sleeps\":%llu,\"workers\":["
+		       "\"timers\":%llu,\"steals\":%llu,\"spills\":%llu,\"wakes\":%llu,\"sleeps\":%llu,\"stalls\":%llu,"
+		       "\"rescued\":%llu,\"workers\":["
 		     : "io %u  compute %u  sleeping %u  posted %llu  ran %llu  refused %llu  dropped %llu  "
 		       "cancelled %llu  pool %llu  compute pool %llu  timers %llu  steals %llu  spills %llu  "
-		       "wakes %llu  sleeps %llu\n",
+		       "wakes %llu  sleeps %llu  stalls %llu  rescued %llu\n",
 		s->io_workers, s->compute_workers, s->sleeping, (unsigned long long)s->posted,
 		(unsigned long long)s->ran, (unsigned long long)s->refused, (unsigned long long)s->dropped,
 		(unsigned long long)s->cancelled, (unsigned long long)s->pool, (unsigned long long)s->compute_pool,
 		(unsigned long long)s->timers, (unsigned long long)s->steals, (unsigned long long)s->spills,
-		(unsigned long long)s->wakes, (unsigned long long)s->sleeps);
+		(unsigned long long)s->wakes, (unsigned long long)s->sleeps, (unsigned long long)s->stalls,
+		(unsigned long long)s->rescued);
 
 	return write_all(fd, text, (size_t)n);
 }
@@ -186,17 +206,21 @@ static int write_worker(int fd, struct hive_worker_stats *s, bool json, bool fir
 	harmless(s->core);
 	n = snprintf(
 		text, sizeof text,
-		json ? "%s{\"name\":\"%s\",\"core\":\"%s\",\"beats\":%llu,\"ran\":%llu,\"stolen\":%llu,\"spilled\":%llu,"
+		json ? "%s{\"name\":\"%s\",\"core\":\"%s\",\"beats\":%llu,\"ran\":%llu,\"stolen\":%llu,\"stolen_far\":%llu,\"spilled\":%llu,"
 		       "\"woken\":%llu,\"sleeps\":%llu,\"spins\":%llu,\"events\":%llu,\"timers_fired\":%llu,\"local\":%llu,"
-		       "\"private\":%llu,\"timers\":%llu,\"sources\":%llu,\"asleep_ns\":%lld}"
-		     : "%s%-16s %-6s beats %llu  ran %llu  stolen %llu  spilled %llu  woken %llu  sleeps %llu  spins %llu  "
-		       "events %llu  timers fired %llu  local %llu  private %llu  timers %llu  sources %llu  "
-		       "asleep %lld ns\n",
+		       "\"private\":%llu,\"lane_letters\":%llu,\"lane_falls\":%llu,\"placed\":%llu,\"timers\":%llu,\"sources\":%llu,\"steal_rounds\":%llu,"
+		       "\"steal_failures\":%llu,\"steal_pauses\":%llu,\"asleep_ns\":%lld}"
+		     : "%s%-16s %-6s beats %llu  ran %llu  stolen %llu  far %llu  spilled %llu  woken %llu  sleeps %llu  spins %llu  "
+		       "events %llu  timers fired %llu  local %llu  private %llu  by lanes %llu  past lanes %llu  placed %llu  timers %llu  sources %llu  "
+		       "steal rounds %llu  failures %llu  pauses %llu  asleep %lld ns\n",
 		json && !first ? "," : "", s->name, s->core, (unsigned long long)s->beats, (unsigned long long)s->ran,
-		(unsigned long long)s->stolen, (unsigned long long)s->spilled, (unsigned long long)s->woken,
-		(unsigned long long)s->sleeps, (unsigned long long)s->spins, (unsigned long long)s->events,
-		(unsigned long long)s->timers_fired, (unsigned long long)s->local, (unsigned long long)s->private_tasks,
-		(unsigned long long)s->timers, (unsigned long long)s->sources, (long long)s->asleep_ns);
+		(unsigned long long)s->stolen, (unsigned long long)s->stolen_far, (unsigned long long)s->spilled,
+		(unsigned long long)s->woken, (unsigned long long)s->sleeps, (unsigned long long)s->spins,
+		(unsigned long long)s->events, (unsigned long long)s->timers_fired, (unsigned long long)s->local,
+		(unsigned long long)s->private_tasks, (unsigned long long)s->lane_letters,
+		(unsigned long long)s->lane_falls, (unsigned long long)s->placed, (unsigned long long)s->timers,
+		(unsigned long long)s->sources, (unsigned long long)s->steal_rounds,
+		(unsigned long long)s->steal_failures, (unsigned long long)s->steal_pauses, (long long)s->asleep_ns);
 	return write_all(fd, text, (size_t)n);
 }
 

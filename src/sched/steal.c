@@ -2,6 +2,7 @@
 /* Steps 5, 6 and 6.5: work that comes from others and goes to others. */
 #include "base/rng.h"
 #include "base/thread.h"
+#include "sched/backoff.h"
 #include "sched/internal.h"
 
 /* A taker that empties the pool one task at a time takes the poster's cache lines away with each look, and both crawl. So
@@ -31,6 +32,7 @@ static void after_taking(struct worker *w, size_t n)
 	struct hive *hive = w->hive;
 
 	hive__trail(w, TRAIL_TOOK, n);
+	w->thwarted = 0;
 	hive__end_search(w);
 	if (idle_needs_wake(&hive->io.idle) && (n > 1 || !pool_is_empty(&hive->pool)))
 		hive__wake_one(hive, &hive->io);
@@ -89,8 +91,18 @@ static bool may_search(struct worker *w)
 /* One that is leaving may still have tasks, and be busy with a long one: then they are anybody's. */
 static bool is_worth_a_look(struct workers *set, struct worker *victim)
 {
-	return load_relaxed(&victim->stealable) &&
-	       (hive__is_live(set, victim->index) || local_size(&victim->local) > 0);
+	return load_relaxed(&victim->stealable) && (hive__is_live(set, victim->index) || hive__has_loot(victim));
+}
+
+static uint32_t rob(struct worker *w, struct worker *victim, struct hive_task *ret_first)
+{
+	uint32_t loot = local_rob(&w->local, &victim->local, ret_first);
+
+	if (loot == 0)
+		loot = hive__rob_placed(w, victim, ret_first);
+	if (loot > 0 && hive__distance(w, victim) == TOPOLOGY_FAR)
+		bump(&w->stats.stolen_far, loot);
+	return loot;
 }
 
 /* A few victims, the first drawn at random, the others its neighbours. */
@@ -105,41 +117,120 @@ static uint32_t rob_at_random(struct worker *w, struct workers *set, uint32_t li
 		if (victim == w || !is_worth_a_look(set, victim))
 			continue;
 		attempts--;
-		loot = local_rob(&w->local, &victim->local, ret_first);
+		loot = rob(w, victim, ret_first);
 	}
 	return loot;
 }
 
 /* How good a victim it is; 0: none. Who searches has nothing, or has just found something for itself: he is the last choice, but
  * one. Were he none, a thief would neither rob him nor fall asleep while he has tasks and does not run.                     */
-static uint64_t rank_victim(const struct worker *w, struct worker *victim, uint32_t limit)
+static uint64_t rank_victim(const struct worker *w, struct worker *victim)
 {
 	uint64_t size;
 
 	if (victim == w || !load_relaxed(&victim->stealable))
 		return 0;
 	size = local_size(&victim->local);
-	if (w->setup.victim == HIVE_VICTIM_BUSIEST)
-		return size == 0 ? 0 : load_relaxed(&victim->seeks) ? 1 : size + 1;
-	return size == 0 ? 0 : limit - (w->index > victim->index ? w->index - victim->index : victim->index - w->index);
+	size += tray_length(&victim->placed);
+	return size == 0 ? 0 : load_relaxed(&victim->seeks) ? 1 : size + 1;
 }
 
 /* One victim, the best of all. */
-static uint32_t rob_the_best(struct worker *w, struct workers *set, uint32_t limit, struct hive_task *ret_first)
+static uint32_t rob_the_busiest(struct worker *w, struct workers *set, uint32_t limit, struct hive_task *ret_first)
 {
 	struct worker *best = NULL;
 	uint64_t rank = 0;
 
 	for (uint32_t i = 0; i < limit; i++) {
 		struct worker *victim = hive__slot(set, i);
-		uint64_t its_rank = rank_victim(w, victim, limit);
+		uint64_t its_rank = rank_victim(w, victim);
 
 		if (its_rank > rank) {
 			rank = its_rank;
 			best = victim;
 		}
 	}
-	return best ? local_rob(&w->local, &best->local, ret_first) : 0;
+	return best ? rob(w, best, ret_first) : 0;
+}
+
+/* How far each one is from the thief; TOPOLOGY_NOBODY: not to be robbed. Returns a bit for each distance that there is. */
+enum { TOPOLOGY_NOBODY = TOPOLOGY_FAR + 1 };
+
+static uint32_t measure(struct worker *w, struct workers *set, uint32_t limit, uint8_t *ret_distances)
+{
+	uint32_t levels = 0;
+
+	for (uint32_t i = 0; i < limit; i++) {
+		struct worker *victim = hive__slot(set, i);
+
+		ret_distances[i] = TOPOLOGY_NOBODY;
+		if (victim != w && load_relaxed(&victim->stealable))
+			ret_distances[i] = (uint8_t)hive__distance(w, victim);
+		levels |= 1u << ret_distances[i];
+	}
+	return levels;
+}
+
+/* Level by level: who is farther is not even looked at before all who are nearer have nothing. Within a level the first is drawn.
+ * Only who seems to have something counts as an attempt.                                                                    */
+static uint32_t rob_the_nearest(struct worker *w, struct workers *set, uint32_t limit, struct hive_task *ret_first)
+{
+	uint8_t distances[HIVE_WORKERS_MAX];
+	uint32_t start = rng_below(hive__random(w->hive), limit), loot = 0, levels;
+	int32_t attempts = w->setup.steal_attempts;
+
+	hive__note_place(w, hive__cpu(w->hive));
+	levels = measure(w, set, limit, distances);
+	for (int level = 0; level < TOPOLOGY_NOBODY; level++) {
+		if (!(levels & 1u << level))
+			continue;
+		for (uint32_t seen = 0, at = start; seen < limit && attempts > 0 && loot == 0; seen++) {
+			struct worker *victim = hive__slot(set, at);
+
+			if (distances[at] == level && hive__has_loot(victim)) {
+				attempts--;
+				loot = rob(w, victim, ret_first);
+			}
+			at = at + 1 < limit ? at + 1 : 0;
+		}
+	}
+	return loot;
+}
+
+static uint32_t rob_somebody(struct worker *w, struct workers *set, uint32_t limit, struct hive_task *ret_first)
+{
+	if (w->setup.victim == HIVE_VICTIM_NEAR)
+		return rob_the_nearest(w, set, limit, ret_first);
+	return w->setup.victim == HIVE_VICTIM_BUSIEST ? rob_the_busiest(w, set, limit, ret_first)
+	                                              : rob_at_random(w, set, limit, ret_first);
+}
+
+/* Before a round that follows failures. Not in worlds with a clock of their own, where nothing goes on meanwhile. What is for this
+ * worker alone, or for anybody, ends it.                                                                                   */
+static void back_off(struct worker *w)
+{
+	struct hive *hive = w->hive;
+	uint32_t pauses, i = 0;
+
+	if (w->thwarted == 0 || hive->exact_clock || hive->stepped)
+		return;
+	pauses = backoff_pauses(w->thwarted, hive__random(hive));
+	while (i < pauses && hive__no_letters(w) && pool_looks_empty(&hive->pool))
+		for (uint32_t row = 0; row < 8 && i < pauses; row++, i++)
+			cpu_pause();
+	bump(&w->stats.steal_pauses, i);
+}
+
+static void note_round(struct worker *w, uint32_t loot)
+{
+	bump(&w->stats.steal_rounds, 1);
+	if (loot == 0)
+		bump(&w->stats.steal_failures, 1);
+	if (loot > 0 || !w->in_sight)
+		w->thwarted = 0;
+	else if (w->thwarted < TUNE_BACKOFF_MOST)
+		w->thwarted++;
+	w->in_sight = false;
 }
 
 /* Step 6. One stolen task runs at once: were it only queued, two idle workers could take it from each other for ever. True:
@@ -150,10 +241,13 @@ bool hive__steal_some(struct worker *w)
 	uint32_t limit = hive__limit(set), loot;
 	struct hive_task first;
 
-	if (hive__is_halted(w) || w->setup.steal_attempts <= 0 || limit < 2 || !may_search(w))
+	if (hive__is_halted(w) || w->setup.steal_attempts <= 0 || limit < 2)
 		return false;
-	loot = w->setup.victim == HIVE_VICTIM_RANDOM ? rob_at_random(w, set, limit, &first)
-	                                             : rob_the_best(w, set, limit, &first);
+	back_off(w);
+	if (!may_search(w))
+		return false;
+	loot = rob_somebody(w, set, limit, &first);
+	note_round(w, loot);
 	if (loot == 0)
 		return w->setup.victim == HIVE_VICTIM_BUSIEST && hive__run_from_pool(w);
 	bump(&w->stats.stolen, loot);
@@ -213,6 +307,11 @@ void hive__flush_outbox(struct worker *w)
 
 	if (n == 0)
 		return;
+	if (hive->two_choices) {
+		n = hive__place_outbox(w);
+		if (n == 0)
+			return;
+	}
 	if (pool_give_many(&hive->pool, hive__thread_number(), w->outbox, n, false) < 0) {
 		while (kept < n && local_push(&w->local, w->outbox[kept]))
 			kept++;

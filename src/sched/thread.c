@@ -2,6 +2,7 @@
 /* The life of a worker on its thread: open the core, beat, leave, close the core. */
 #include "base/futex.h"
 #include "base/thread.h"
+#include "base/core_setup.h"
 #include "sched/internal.h"
 
 static int apply_schedule(const struct worker *w)
@@ -38,31 +39,49 @@ static int dress_thread(const struct worker *w)
 		hive__thread_restore_signals(&w->creator_signals);
 	else
 		hive__thread_block_signals();
+	hive__watchdog_dress(w->hive);
 	if (w->setup.cpu_count > 0)
 		r = hive__thread_pin(w->setup.cpus, w->setup.cpu_count);
 	return r < 0 ? r : apply_schedule(w);
 }
 
 /* The library's own cores take the hive's memory unless they are told otherwise. */
-static void *core_arg(struct worker *w)
+static int open_core(struct worker *w, const struct hive_core_ops *ops, struct hive_core **ret_core)
 {
-	if (!w->setup.core_arg && (w->setup.core->flags & CORE_TAKES_MEMORY))
-		return &w->hive->memory;
-	return w->setup.core_arg;
+	struct core_setup setup = { w->hive->memory, w->setup.ring_entries };
+	void *arg = w->setup.core_arg;
+
+	return ops->open(!arg && (ops->flags & CORE_TAKES_SETUP) ? &setup : arg, ret_core);
+}
+
+/* In place of a core that nobody named, and that could be had a moment ago. */
+static int open_other_core(struct worker *w, int why, const struct hive_core_ops **ret_ops, struct hive_core **ret_core)
+{
+	const struct hive_core_ops *ops = NULL;
+
+	if (hive_core_find("epoll", &ops) < 0 || ops == w->setup.core || open_core(w, ops, ret_core) < 0)
+		return why;
+	hive__notice_core(w->hive, w->setup.core->name, why, ops->name);
+	*ret_ops = ops;
+	return 0;
 }
 
 /* On its thread (or on that of whoever steps it). 0 or -errno. */
 int hive__worker_open(struct worker *w)
 {
+	const struct hive_core_ops *ops = w->setup.core;
 	struct hive_core *core;
 	int r;
 
 	if (w->kind == HIVE_WORKER_COMPUTE)
 		return 0;
-	r = w->setup.core->open(core_arg(w), &core);
+	r = open_core(w, ops, &core);
+	if (r < 0 && w->setup.any_core)
+		r = open_other_core(w, r, &ops, &core);
 	if (r < 0)
 		return r;
 	lock_acquire(&w->hive->registry_lock);
+	w->setup.core = ops;
 	w->core = core;
 	lock_release(&w->hive->registry_lock);
 	return 0;
@@ -85,6 +104,7 @@ static void close_core(struct worker *w)
 void hive__worker_start(struct worker *w)
 {
 	w->started = true;
+	store_relaxed(&w->system_thread, w->hive->stepped ? (uint32_t)WORKER_STEPPED : hive__thread_system_number());
 	hive__call_hook(w, w->setup.on_start);
 }
 
@@ -100,6 +120,8 @@ static void end_io(struct worker *w)
 		return;
 	}
 	hive__call_hook(w, w->setup.on_stop);
+	if (w != load_relaxed(&w->hive->main)) /* detached, and then the stop came: others end what waits here */
+		hive__move_guests(w);
 	hive__drop_queues(w, true);
 }
 
@@ -115,6 +137,7 @@ void hive__worker_end(struct worker *w)
 		hive__call_hook(w, w->setup.on_stop);
 	hive__place_leave(w);
 	close_core(w);
+	store_relaxed(&w->system_thread, 0u);
 }
 
 /* The last thing but one that a worker does: afterwards it may be freed once its thread is joined. */

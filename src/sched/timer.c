@@ -14,7 +14,7 @@ static bool is_initialised(const struct hive_timer *timer)
 static void end_move(struct worker *w, const struct hive_timer *timer)
 {
 	if (timer->state == TIMER_MOVING)
-		hive__receive(w, inbox_take(&w->inbox));
+		hive__take_letters(w);
 }
 
 void hive_timer_init(struct hive_timer *timer, hive_timer_fn *on_fire, void *arg)

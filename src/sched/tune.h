@@ -16,6 +16,12 @@ static inline int32_t tune_local_budget(int32_t capacity)
 	return capacity <= 1024 ? 64 : 128;
 }
 
+/* Adaptive budget: local tasks in the first beat; the fewest, while events or private tasks keep coming; the most, while they do not.
+ * [tasks, fixed]  Bench: flood.                                                                                            */
+#define TUNE_ADAPTIVE_FIRST 64
+#define TUNE_ADAPTIVE_LEAST 8
+#define TUNE_ADAPTIVE_MOST 1024
+
 /* Private tasks and timers per beat. [tasks]  What keeps a private task that re-posts itself from starving step 1. */
 #define TUNE_PRIVATE_BUDGET 64
 #define TUNE_TIMER_BUDGET 64
@@ -40,6 +46,11 @@ static inline int32_t tune_local_budget(int32_t capacity)
 #define TUNE_TINY 1024
 #define TUNE_TINY_STRIDE 16
 
+/* For tasks that ask whether their slice is over: looks at the clock in a slice, about; questions between two looks at most.
+ * [looks], [questions, fixed]  Bench: ask. */
+#define TUNE_SLICE_LOOKS 16
+#define TUNE_SLICE_STRIDE 256
+
 /* Busy beats between two looks at the shared pool. [beats]  Bench: steal, mixed. */
 #define TUNE_POOL_PROBE_INTERVAL 47
 
@@ -59,6 +70,13 @@ static inline int32_t tune_local_budget(int32_t capacity)
 /* Victims tried per theft; tasks taken from one at most. [workers], [tasks, fixed]  Bench: steal. */
 #define TUNE_STEAL_ATTEMPTS 4
 #define TUNE_STEAL_BATCH 16
+
+/* Pauses before the next round of a thief that saw something and got nothing: after the first failure, and at most, both powers of
+ * two. Larger: busy workers are left alone; smaller: work spreads sooner. [pauses of the CPU, fixed]  Bench: steal. */
+#if !defined(TUNE_BACKOFF_MOST)
+#define TUNE_BACKOFF_MOST 256
+#endif
+#define TUNE_BACKOFF_LEAST 4
 
 /* After so many newest-first tasks in a row, or after a row and so much time, the oldest local task has its turn, so that two tasks
  * which keep posting each other cannot starve the rest. Often: a tree of tasks is opened at its top again and again, and all of it
@@ -81,8 +99,29 @@ static inline int32_t tune_local_budget(int32_t capacity)
 #define TUNE_FAIO_IO_INTERVAL 61
 #define TUNE_FAIO_POOL_INTERVAL 61
 
+/* Tasks that wait at a worker to which they were sent by load; more go to the pool. [tasks, power of two, fixed] */
+#if !defined(TUNE_TRAY)
+#define TUNE_TRAY 256
+#endif
+
+/* Letters in a lane of the mesh; more go to the inbox until these have run. [letters, power of two, fixed]  Larger: fewer go by the inbox;
+ * smaller: less memory, 64 bytes a letter. Bench: post_to, mesh. And lanes in a hive, at most; who comes later has the inbox: 4096 are 64
+ * workers who all write to each other, and about 17 MiB. A worker has MESH_LANES lanes to it at most (queue/mesh.h). [lanes, fixed] */
+#if !defined(TUNE_MESH)
+#define TUNE_MESH 64
+#endif
+#if !defined(TUNE_MESH_LANES)
+#define TUNE_MESH_LANES 4096
+#endif
+
+/* HIVE_PRESET_VELOQ: tasks a beat. [tasks]  Local tasks have a budget of their own in each beat; so have private ones. */
+#define TUNE_VELOQ_BUDGET 64
+
 /* Posts made inside a beat that wait for its end; a full outbox is given to the pool at once. [tasks, fixed] */
 #define TUNE_OUTBOX 256
+
+/* Fibers that one turn of the core makes ready before they enter the local queue, all at once. [fibers, fixed]  Bench: echo_server. */
+#define TUNE_BROUGHT 64
 
 /* Longest spin before sleep: about twice what a wake-up of another CPU costs. [ns]  Bench: ping, ping_hot, mixed. */
 #define TUNE_SPIN_NS 50000
@@ -108,3 +147,11 @@ static inline int32_t tune_local_budget(int32_t capacity)
 
 /* Private tasks that a leaving worker still runs itself; the rest goes to the pool. [tasks, fixed] */
 #define TUNE_LAST_PRIVATE 65536
+
+/* Between two looks at how many CPUs there are, for hive_resize(HIVE_AUTO). [ns, fixed] */
+#define TUNE_FOLLOW_NS 1000000000
+
+/* Time in one task after which a worker counts as stuck, in debug builds that nobody tells otherwise. [ns] */
+#define TUNE_STALL_NS 100000000
+/* Shortest time between two looks at the workers. [ns, fixed] */
+#define TUNE_WATCH_MIN_NS 1000000

@@ -16,14 +16,17 @@ static void deliver(struct worker *w)
 		w->core->ops->wake(w->core);
 }
 
-/* The worker cannot close its core before `woken` has caught up with its claims. */
+/* The worker cannot close its core before `woken` has caught up with its claims. Who has not committed himself to sleep needs no
+ * system call: he is going to notice.                                                                                     */
 static void wake_claimed(struct worker *w)
 {
-	add_relaxed(&w->hive->wakes, 1u);
 	if (w->setup.spin_ns > 0)
 		store_relaxed(&w->wake_ns, hive__now(w->hive));
 	store_relaxed(&w->waker_cpu, hive__cpu(w->hive));
-	deliver(w);
+	if (parking_notify(&w->parking)) {
+		add_relaxed(&w->hive->wakes, 1u);
+		deliver(w);
+	}
 	idle_wake_delivered(&w->woken);
 }
 
@@ -35,10 +38,12 @@ void hive__wake_one(struct hive *hive, struct workers *set)
 		wake_claimed(hive__slot(set, index));
 }
 
-void hive__wake_if_asleep(struct worker *w)
+bool hive__wake_if_asleep(struct worker *w)
 {
-	if (idle_claim(&hive__set_of(w)->idle, w->index))
-		wake_claimed(w);
+	if (!idle_claim(&hive__set_of(w)->idle, w->index))
+		return false;
+	wake_claimed(w);
+	return true;
 }
 
 /* Under registry_lock, which also guards the core against being closed. Whether it sleeps or not. */
@@ -58,16 +63,21 @@ void hive__kick_all(struct hive *hive)
 }
 
 /* The last to leave looks whether there is more to do, for posters woke nobody while it searched; so does one that found
- * something in its last look before sleeping (S3).                                                                      */
+ * something in its last look before sleeping (S3). More may also lie in its own tray, where others have put it. And what a turn has left in the local queue is others' business as soon as
+ * this worker does something else: a single task that it goes on with at once wakes nobody.                              */
 void hive__end_search_now(struct worker *w)
 {
 	struct workers *set = hive__set_of(w);
-	bool must_look = w->found;
+	bool must_look = w->found, waits;
 
+	if (w->brought_count > 0)
+		hive__share_brought(w);
+	waits = w->unshared && local_size(&w->local) > 0;
 	if (w->searching && idle_search_end(&set->idle))
 		must_look = true;
 	hive__mark_searching(w, false);
-	w->found = false;
-	if (must_look && (local_size(&w->local) > 1 || hive__work_elsewhere(w)))
+	w->found = w->unshared = false;
+	if (waits ||
+	    (must_look && (local_size(&w->local) > 1 || tray_length(&w->placed) > 0 || hive__work_elsewhere(w))))
 		hive__wake_if_needed(w->hive, set);
 }

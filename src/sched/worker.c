@@ -88,13 +88,25 @@ static int64_t time_to_sleep(struct worker *w)
 	return w->busy || hive__own_work(w) ? 0 : hive__time_to_wait(w);
 }
 
+static int turn(struct worker *w, int64_t timeout_ns)
+{
+	int r;
+
+	w->turning = true;
+	r = w->core->ops->turn(w->core, timeout_ns);
+	w->turning = false;
+	if (w->brought_count > 0)
+		hive__share_brought(w);
+	return r;
+}
+
 static int sleep_in_core(struct worker *w, int64_t timeout_ns)
 {
 	int64_t began_ns = hive__now(w->hive);
 	int r;
 
 	bump(&w->stats.sleeps, 1);
-	r = w->core->ops->turn(w->core, timeout_ns);
+	r = turn(w, timeout_ns);
 	hive__get_up(w);
 	hive__note_wait(w, began_ns);
 	hive__follow_waker(w);
@@ -117,19 +129,13 @@ static void turn_core(struct worker *w)
 	if (parks && timeout_ns > 0 && hive__fall_asleep(w))
 		r = sleep_in_core(w, timeout_ns);
 	else
-		r = w->core->ops->turn(w->core, 0);
+		r = turn(w, 0);
 	if (parks)
 		hive__call_hook(w, w->setup.on_unpark);
 	if (r < 0 && !w->core_failed) {
 		w->core_failed = true;
 		hive__warn(w->hive, "worker %s: core %s: %s", w->name, w->core->ops->name, hive_error_name(r));
 	}
-}
-
-/* Step 2, first half: letters become private tasks and timers. */
-static void drain_inbox(struct worker *w)
-{
-	hive__receive(w, inbox_take(&w->inbox));
 }
 
 /* Who has yielded has another turn in this beat if there are no others that wait for theirs. */
@@ -172,16 +178,18 @@ struct guest *hive__step_next_guest(struct worker *w, guest_fn *run)
 	return guest;
 }
 
-static void run_private(struct worker *w)
+/* Step 2: letters become private tasks and timers, and private tasks run. True: there was something. */
+static bool run_private(struct worker *w)
 {
 	struct step step;
 
 	hive__mail_take_back(w);
-	drain_inbox(w);
+	hive__take_letters(w);
 	if (!w->mail.first)
-		return;
+		return false;
 	step = step_begin(w, w->setup.private_budget, next_private);
 	step_run(w, &step);
+	return true;
 }
 
 /* Step 3. The clock is read afresh; what becomes due meanwhile waits for the next beat. */
@@ -203,7 +211,7 @@ static void run_due_timers(struct worker *w)
 
 static bool next_local(struct worker *w, struct hive_task *ret_task)
 {
-	return local_size(&w->local) > 0 && local_pop(&w->local, ret_task, &w->newest_run, w->setup.newest_run);
+	return local_pop(&w->local, ret_task, &w->newest_run, w->setup.newest_run);
 }
 
 /* Would a task that is pushed into the local queue now be the next one of the step under way? Then it counts as such. */
@@ -220,17 +228,33 @@ bool hive__step_would_take(struct worker *w)
 	return true;
 }
 
+/* Half as much while the world outside waits: something came from there since the last beat with local tasks. A quarter more when
+ * nothing did, and the budget was too small.                                                                             */
+static void adapt_budget(struct worker *w, bool private_came, bool used_up)
+{
+	uint64_t events = load_relaxed(&w->stats.events);
+	uint32_t budget = load_relaxed(&w->stats.budget);
+
+	if (private_came || events != w->events_seen)
+		budget = budget / 2 > TUNE_ADAPTIVE_LEAST ? budget / 2 : TUNE_ADAPTIVE_LEAST;
+	else if (used_up)
+		budget = budget + budget / 4 < TUNE_ADAPTIVE_MOST ? budget + budget / 4 : TUNE_ADAPTIVE_MOST;
+	w->events_seen = events;
+	store_relaxed(&w->stats.budget, budget);
+}
+
 /* Step 4. True: there was something. */
-static bool run_local(struct worker *w)
+static bool run_local(struct worker *w, bool private_came)
 {
 	struct step step;
 
+	hive__take_placed(w);
 	if (local_size(&w->local) == 0) {
 		w->newest_run = 0;
 		w->oldest_turn_ns = 0;
 		return false;
 	}
-	step = step_begin(w, w->setup.local_budget, next_local);
+	step = step_begin(w, (int32_t)load_relaxed(&w->stats.budget), next_local);
 	if (w->oldest_turn_ns == 0) {
 		w->oldest_turn_ns = step.began_ns;
 	} else if (step.began_ns - w->oldest_turn_ns >= TUNE_NEWEST_NS && w->newest_run >= TUNE_NEWEST_ROW) {
@@ -238,6 +262,8 @@ static bool run_local(struct worker *w)
 		w->newest_run = w->setup.newest_run;
 	}
 	step_run(w, &step);
+	if (w->setup.adaptive)
+		adapt_budget(w, private_came, step.done >= step.budget);
 	return step.done > 0;
 }
 
@@ -269,14 +295,16 @@ static bool begin_beat(struct worker *w)
 /* Steps 2 to 6.5. */
 static void work(struct worker *w, bool looks_outside)
 {
+	bool private_came = false;
+
 	bump(&w->stats.beats, 1);
 	w->busy = false;
 	if (!hive__is_halted(w)) {
 		if (looks_outside) {
-			run_private(w);    /* 2 */
-			run_due_timers(w); /* 3 */
+			private_came = run_private(w); /* 2 */
+			run_due_timers(w);             /* 3 */
 		}
-		w->busy = run_pool_first(w) || run_local(w); /* 4 */
+		w->busy = run_pool_first(w) || run_local(w, private_came); /* 4 */
 		if (w->busy)
 			probe_pool_now_and_then(w); /* 5, now and then */
 		else
@@ -296,18 +324,20 @@ bool hive__beat(struct worker *w)
 	return hive__parting(w) != PARTING_LEAVE;
 }
 
-/* The host waits instead of the core: the beat ends announced asleep, so that any later post wakes it. */
+/* The host waits instead of the core: the beat ends announced asleep, so that any later post wakes it. Nobody sleeps without having
+ * looked, and at the time at which he does: in a beat that takes time others see its end before it is.                      */
 bool hive__beat_stepped(struct worker *w, int64_t *ret_wait_ns)
 {
 	bool looks_outside = begin_beat(w);
+	int64_t began_ns = hive__now(w->hive);
 
 	hive__get_up(w);
 	if (looks_outside)
-		w->core->ops->turn(w->core, 0);
+		turn(w, 0);
 	work(w, looks_outside);
 	if (hive__parting(w) == PARTING_LEAVE)
 		return false;
-	*ret_wait_ns = looks_outside ? time_to_sleep(w) : 0; /* nobody sleeps without having looked */
+	*ret_wait_ns = looks_outside && hive__now(w->hive) == began_ns ? time_to_sleep(w) : 0;
 	if (*ret_wait_ns > 0) {
 		if (hive__fall_asleep(w))
 			bump(&w->stats.sleeps, 1);

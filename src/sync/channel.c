@@ -279,8 +279,11 @@ int hive_channel_send(struct hive_channel *channel, const void *item, size_t byt
 {
 	int r = refuse(channel, item, bytes);
 
-	if (r < 0 || send_quickly(channel, item))
+	if (r < 0)
 		return r;
+	checkpoint(deadline_ns);
+	if (send_quickly(channel, item))
+		return 0;
 	return send_otherwise(channel, item, deadline_ns);
 }
 
@@ -288,8 +291,11 @@ int hive_channel_recv(struct hive_channel *channel, void *ret_item, size_t bytes
 {
 	int r = refuse(channel, ret_item, bytes);
 
-	if (r < 0 || recv_quickly(channel, ret_item))
+	if (r < 0)
 		return r;
+	checkpoint(deadline_ns);
+	if (recv_quickly(channel, ret_item))
+		return 0;
 	return recv_otherwise(channel, ret_item, deadline_ns);
 }
 

@@ -24,6 +24,14 @@ static inline bool is_past(int64_t deadline_ns)
 	return deadline_ns <= HIVE_NOWAIT || (deadline_ns != HIVE_FOREVER && deadline_ns <= hive_now(NULL));
 }
 
+/* Each call that may wait is one, so that two fibers that keep each other busy, or one that always finds what it asks for, do not
+ * keep their worker.                                                                                                          */
+static inline void checkpoint(int64_t deadline_ns)
+{
+	if (deadline_ns > HIVE_NOWAIT)
+		hive__wait_checkpoint();
+}
+
 /* For the condition. The caller holds it, and has checked it; back without a limit, whatever happens. */
 void hive__mutex_lock_again(struct hive_mutex *mutex, uint64_t self);
 bool hive__mutex_is_held(struct hive_mutex *mutex, uint64_t self);

@@ -112,6 +112,7 @@ int hive_mutex_lock(struct hive_mutex *mutex, int64_t deadline_ns)
 
 	if (!mutex || mutex->magic != MUTEX_MAGIC)
 		return -EINVAL;
+	checkpoint(deadline_ns);
 	self = self_number();
 	if (!mutex_take(&mutex->state, self)) {
 		if (hive__mutex_is_held(mutex, self))

@@ -2,14 +2,11 @@
 /* The semaphore. While nobody waits, a compare-and-swap each (sync/words.h). Who waits wants so many, in a list; who releases
  * gives to the first as long as there is enough for it. So a large request is served when its turn has come, and those behind it
  * wait for it, even if there would be enough for them.                                                                       */
+#include "semaphore.h"
+
 #include "inside.h"
 #include "fiber/wakes.h"
 #include "words.h"
-
-struct semaphore_node {
-	struct wait_node node; /* first */
-	uint32_t wants;
-};
 
 void hive_semaphore_init(struct hive_semaphore *semaphore, uint32_t count)
 {
@@ -72,6 +69,7 @@ int hive_semaphore_acquire(struct hive_semaphore *semaphore, uint32_t n, int64_t
 {
 	if (!semaphore || semaphore->magic != SEMAPHORE_MAGIC)
 		return -EINVAL;
+	checkpoint(deadline_ns);
 	if (n == 0 || semaphore_take(&semaphore->state, n))
 		return 0;
 	return is_past(deadline_ns) ? -ETIMEDOUT : acquire_slowly(semaphore, n, deadline_ns);

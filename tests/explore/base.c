@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What the system does for the library (base/futex.c, thread.c, clock.c, cpus.c), done for virtual threads. */
+/* What the system does for the library (base/futex.c, thread.c, clock.c, cpus.c, topology.c), done for virtual threads. */
 #include "base/clock.h"
 #include "base/cpus.h"
 #include "base/fault.h"
 #include "base/futex.h"
 #include "base/thread.h"
+#include "base/topology.h"
 
 #include <errno.h>
 
@@ -24,13 +25,41 @@ int32_t hive__cpus_allowed(void)
 	return 2;
 }
 
+size_t hive__cpus_list(uint16_t *ret_cpus, size_t capacity)
+{
+	(void)ret_cpus, (void)capacity;
+	return 0;
+}
+
+/* Two CPUs on two nodes: there are near victims and far ones. */
+void hive__topology_read(struct topology *t, const char *root)
+{
+	(void)t, (void)root;
+}
+
+int hive__topology_distance(const struct topology *t, uint32_t a, uint32_t b)
+{
+	(void)t;
+	return a == b ? TOPOLOGY_CORE : TOPOLOGY_FAR;
+}
+
+void hive__topology_spread(const struct topology *t, uint16_t *cpus, size_t count)
+{
+	(void)t, (void)cpus, (void)count;
+}
+
 /* ---- futex ---- */
+
+enum { NAP_NS = 50000 }; /* who comes back so soon has only stepped aside (base/latch.c) */
 
 void hive__futex_wait(ATOMIC(uint32_t) *word, uint32_t expected, int64_t timeout_ns)
 {
 	if (HIVE_FAULT("spurious wake") || load_relaxed(word) != expected)
 		return;
-	explore_block((const void *)(uintptr_t)word, timeout_ns);
+	if (timeout_ns <= NAP_NS)
+		explore_nap((const void *)(uintptr_t)word, timeout_ns);
+	else
+		explore_block((const void *)(uintptr_t)word, timeout_ns);
 }
 
 void hive__futex_wake(ATOMIC(uint32_t) *word, int count)
@@ -53,6 +82,12 @@ uint64_t hive__thread_give_number(void)
 bool hive__thread_lives(uint64_t number)
 {
 	return !explore_thread_is_done((int)(number - 1));
+}
+
+int hive__thread_start_in(struct thread_start *start, hive_fn *main, void *main_arg, uint64_t *ret_thread)
+{
+	(void)start;
+	return hive__thread_start(main, main_arg, ret_thread);
 }
 
 int hive__thread_start(hive_fn *main, void *main_arg, uint64_t *ret_thread)
@@ -126,7 +161,19 @@ int hive__thread_batch(void)
 	return 0;
 }
 
+void hive__thread_ordinary(void) {}
+
 void hive__thread_block_signals(void) {}
+
+void hive__thread_unblock_signal(int number)
+{
+	(void)number;
+}
+
+uint32_t hive__thread_system_number(void)
+{
+	return (uint32_t)explore_self() + 1;
+}
 
 void hive__thread_save_signals(sigset_t *ret_mask)
 {

@@ -20,8 +20,7 @@ static bool may_be_cancelled(int self)
 	return self >= 0 && (crew.now || crew.ones[self].cancelled);
 }
 
-/* What a wait may say. -ENOMEM: a fault took the memory of its deadline. */
-static void check_wait(int self, int r, int64_t deadline)
+void crew_check_wait(int self, int r, int64_t deadline)
 {
 	bool has_deadline = deadline != HIVE_FOREVER;
 
@@ -30,7 +29,7 @@ static void check_wait(int self, int r, int64_t deadline)
 	       (r == -ENOMEM && has_deadline));
 }
 
-static int64_t some_deadline(void)
+int64_t crew_deadline(void)
 {
 	uint32_t how = explore_draw(4);
 
@@ -54,9 +53,9 @@ static void join(struct one *o, int self)
 	int result = -1, r;
 
 	o->taken = true; /* before the clock is asked: others run meanwhile */
-	deadline = some_deadline();
+	deadline = crew_deadline();
 	r = hive_fiber_join(o->handle, deadline, &result);
-	check_wait(self, r, deadline);
+	crew_check_wait(self, r, deadline);
 	if (r < 0) {
 		o->taken = false;
 		return;
@@ -69,7 +68,7 @@ static void join(struct one *o, int self)
 static void wait_several(int self)
 {
 	struct hive_fiber *handles[CREW];
-	int64_t deadline = some_deadline();
+	int64_t deadline = crew_deadline();
 	size_t n = 0, index = CREW;
 	int r;
 
@@ -85,7 +84,7 @@ static void wait_several(int self)
 		EXPECT((r == 0) == (index < n));
 	}
 	if (r != -ESRCH) /* joined by others meanwhile */
-		check_wait(self, r, deadline);
+		crew_check_wait(self, r, deadline);
 }
 
 void crew_ask(int self)
@@ -119,12 +118,12 @@ static int compute(void *arg)
 
 static void offload(int self)
 {
-	int64_t deadline = some_deadline();
+	int64_t deadline = crew_deadline();
 	int result = 0, r = hive_offload(compute, NULL, deadline, &result);
 
 	if (r == -ENOMEM || (r == -ECANCELED && crew.stopping)) /* no compute worker is left to drain for */
 		return;
-	check_wait(self, r, deadline);
+	crew_check_wait(self, r, deadline);
 	EXPECT(result == (r == 0 ? 42 : 0));
 }
 
@@ -169,21 +168,34 @@ static void act(int self, int depth)
 	}
 }
 
-static int live(void *arg)
+int crew_enter(void *one)
 {
-	struct one *o = arg;
-	int self = (int)(o - crew.ones);
+	struct one *o = one;
 
 	EXPECT(!crew.joined && !o->begun && hive_fiber_current());
 	o->begun = true;
-	for (uint32_t n = explore_draw(4); n > 0; n--)
-		act(self, o->depth);
-	EXPECT(!crew.joined && !o->ended);
-	o->ended = true;
-	return self;
+	return (int)(o - crew.ones);
 }
 
-bool crew_spawn(int depth, int how)
+int crew_leave(void *one)
+{
+	struct one *o = one;
+
+	EXPECT(!crew.joined && !o->ended);
+	o->ended = true;
+	return (int)(o - crew.ones);
+}
+
+static int live(void *arg)
+{
+	int self = crew_enter(arg);
+
+	for (uint32_t n = explore_draw(4); n > 0; n--)
+		act(self, crew.ones[self].depth);
+	return crew_leave(arg);
+}
+
+static bool spawn(hive_fiber_fn *fn, int depth, int how)
 {
 	struct hive_fiber_options o = { .worker = HIVE_WORKER_NONE };
 	struct one *one;
@@ -197,11 +209,21 @@ bool crew_spawn(int depth, int how)
 		o.worker = explore_draw(2) ? HIVE_WORKER_MAIN
 		                           : ledger.workers[explore_draw((uint32_t)ledger.worker_count)];
 	one->taken = how & 2;
-	r = hive_spawn(ledger.hive, live, one, &o, how & 2 ? NULL : &one->handle);
+	r = hive_spawn(ledger.hive, fn, one, &o, how & 2 ? NULL : &one->handle);
 	EXPECT(r == 0 || r == -ENOMEM || (r == -ESHUTDOWN && crew.stopping) || (r == -ESRCH && o.worker));
 	EXPECT(r == 0 || (!one->begun && !one->handle));
 	one->accepted = r == 0;
 	return r == 0;
+}
+
+bool crew_spawn(int depth, int how)
+{
+	return spawn(live, depth, how);
+}
+
+bool crew_hire(hive_fiber_fn *fn, int how)
+{
+	return spawn(fn, 0, how);
 }
 
 void crew_poster(void *count)
@@ -231,11 +253,10 @@ void crew_canceller(void *count)
 	}
 }
 
-void crew_check_quiet(void)
+void crew_check_still(void)
 {
 	const char *wrong;
 
-	explore_sleep(HIVE_S(2)); /* clocks may jump, sleeps and deadlines are short */
 	explore_wait_quiet();
 	explore_hold();
 	wrong = invariants_quiet(ledger.hive);
@@ -245,6 +266,12 @@ void crew_check_quiet(void)
 		if (crew.ones[i].accepted && !crew.ones[i].ended)
 			explore_fail("all sleep, and fiber %d has not %s", i, crew.ones[i].begun ? "ended" : "begun");
 	explore_go_on();
+}
+
+void crew_check_quiet(void)
+{
+	explore_sleep(HIVE_S(2)); /* clocks may jump, sleeps and deadlines are short */
+	crew_check_still();
 }
 
 static void check_books(void)
@@ -258,7 +285,7 @@ static void check_books(void)
 		             (unsigned long long)report.cancelled, (unsigned long long)report.dropped);
 }
 
-void crew_close(void)
+void crew_finish(void)
 {
 	int result, never = 0;
 
@@ -278,6 +305,45 @@ void crew_close(void)
 	}
 	EXPECT(never == 0 || crew.now);
 	check_books();
+}
+
+void crew_close(void)
+{
+	crew_finish();
 	explore_check_always(NULL, NULL);
 	EXPECT(hive_destroy(ledger.hive) == 0);
+}
+
+void crew_stop(void *mode)
+{
+	int64_t deadline = HIVE_FOREVER;
+	int r;
+
+	if (!mode && explore_draw(3) == 0)
+		deadline = hive_deadline(ledger.hive, (int64_t)explore_draw(5000));
+	crew.now |= mode || deadline != HIVE_FOREVER;
+	crew.stopping = true;
+	r = hive_stop(ledger.hive, mode ? HIVE_NOW : HIVE_DRAIN, deadline);
+	EXPECT(r == 0 || r == -EALREADY);
+}
+
+void crew_end(void)
+{
+	crew_stop(explore_draw(2) ? &crew : NULL);
+	crew_close();
+}
+
+void crew_detach(void *arg)
+{
+	int r = hive_detach(ledger.hive, ledger.workers[ledger.worker_count - 1],
+	                    explore_draw(2) ? HIVE_FOREVER : HIVE_NOWAIT);
+
+	(void)arg;
+	EXPECT(r == 0 || r == -EINPROGRESS || r == -ESHUTDOWN);
+}
+
+void crew_join_threads(const int *threads, int n)
+{
+	for (int i = 0; i < n; i++)
+		explore_join(threads[i]);
 }

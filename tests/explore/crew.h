@@ -28,13 +28,31 @@ extern struct crew {
 void crew_clear(void);
 /* A fiber that does something at random. False: it was refused. `how`: bit 0 pinned to a worker, bit 1 detached */
 bool crew_spawn(int depth, int how);
+/* A fiber that does as it is told: fn(one), which begins with crew_enter() and ends with crew_leave(). False: it was refused. */
+bool crew_hire(hive_fiber_fn *fn, int how);
+/* Its number. */
+int crew_enter(void *one);
+int crew_leave(void *one);
+/* No time at all, for ever, or a moment. */
+int64_t crew_deadline(void);
+/* What a wait of this one may say; -1: not a fiber, which nobody cancels. -ENOMEM: a fault took the memory of its deadline. */
+void crew_check_wait(int self, int r, int64_t deadline);
+/* Stops, and makes a note of it: argument NULL: drain, maybe until a deadline; else now. For threads. */
+void crew_stop(void *mode);
+void crew_end(void);
+/* A thread that detaches the last worker. */
+void crew_detach(void *arg);
+void crew_join_threads(const int *threads, int n);
 /* Somebody who is not a fiber spawns some, and joins most. For threads. */
 void crew_poster(void *count);
 /* A thread that cancels whomever it finds, so often. */
 void crew_canceller(void *count);
 /* Joins, waits for, detaches one of them; only those after `self`, so that nobody waits in a circle. -1: not a fiber. */
 void crew_ask(int self);
-/* All sleep: everybody has come to an end. */
+/* All sleep: everybody has come to an end, given time. */
 void crew_check_quiet(void);
-/* Stopped already: waits for the end, asks for what is left, compares the books, destroys. */
+/* The same, without: nobody needs more than what has happened. */
+void crew_check_still(void);
+/* Stopped already: waits for the end, asks for what is left, compares the books; and destroys. */
+void crew_finish(void);
 void crew_close(void);

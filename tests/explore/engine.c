@@ -14,7 +14,7 @@
 #include "base/thread.h"
 #include "sched/internal.h"
 
-enum { STACK_BYTES = 256 * 1024, STEPS_MAX = 3000000, PREEMPTIONS_MAX = 16, STEP_NS = 5, FAULT_NAMES = 32 };
+enum { STACK_BYTES = 256 * 1024, STEPS_MAX = 3000000, PREEMPTIONS_MAX = 16, STEP_NS = 5 };
 
 enum thread_state { UNUSED, RUNNABLE, BLOCKED, WAITS_QUIET, DONE };
 
@@ -52,11 +52,6 @@ static struct {
 } e;
 
 bool explore_tells;
-
-static struct {
-	const char *name;
-	uint64_t count;
-} fault_counts[FAULT_NAMES];
 
 /* ---- failure, hash ---- */
 
@@ -353,30 +348,16 @@ void explore_yield(void)
 	give_way();
 }
 
-static void count_fault(const char *name)
-{
-	int i = 0;
-
-	while (i < FAULT_NAMES - 1 && fault_counts[i].name && strcmp(fault_counts[i].name, name) != 0)
-		i++;
-	fault_counts[i].name = name;
-	fault_counts[i].count++;
-}
-
-const char *explore_fault_name(int n, uint64_t *ret_count)
-{
-	*ret_count = n < FAULT_NAMES ? fault_counts[n].count : 0;
-	return n < FAULT_NAMES ? fault_counts[n].name : NULL;
-}
-
 bool hive__explore_fault(const char *name)
 {
+	uint32_t rate;
 	bool happens;
 
 	if (!e.on || e.plan->fault_rate == 0)
 		return false;
 	step();
-	happens = e.plan->strategy == REPLAY ? replayed() == FAULT : choose_below(e.plan->fault_rate) == 0;
+	rate = fault_is_akin(name, e.plan->often) ? e.plan->fault_rate / 8 + 1 : e.plan->fault_rate;
+	happens = e.plan->strategy == REPLAY ? replayed() == FAULT : choose_below(rate) == 0;
 	if (!happens)
 		return false;
 	if (e.plan->strategy != REPLAY)
@@ -384,7 +365,7 @@ bool hive__explore_fault(const char *name)
 	if (explore_tells)
 		printf("%8u  %2d %-10s fault: %s\n", e.outcome->steps, e.self, e.threads[e.self].name, name);
 	e.outcome->faults++;
-	count_fault(name);
+	fault_note(name);
 	return true;
 }
 
@@ -420,6 +401,15 @@ void explore_block(const void *key, int64_t timeout_ns)
 	give_way();
 }
 
+void explore_nap(const void *key, int64_t timeout_ns)
+{
+	struct thread *t = &e.threads[e.self];
+
+	t->busy = true;
+	explore_block(key, timeout_ns);
+	t->busy = false;
+}
+
 void explore_unblock(const void *key, int count)
 {
 	for (int i = 0; i < e.count && count > 0; i++) {
@@ -453,11 +443,7 @@ void explore_go_on(void)
 
 void explore_sleep(int64_t ns)
 {
-	struct thread *t = &e.threads[e.self];
-
-	t->busy = true;
-	explore_block(&t->wake_at_ns, ns);
-	t->busy = false;
+	explore_nap(&e.threads[e.self].wake_at_ns, ns);
 }
 
 void explore_wait_quiet(void)

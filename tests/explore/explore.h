@@ -38,6 +38,7 @@ struct plan {
 	uint32_t preemptions; /* BOUNDED */
 	uint32_t length;      /* BOUNDED  steps that the run is expected to take */
 	uint32_t fault_rate;  /* one time in this many a fault happens; 0: never */
+	int often;            /* these come more often: the n-th name, and those with the same first word; -1: none */
 	const struct schedule *replay;
 };
 
@@ -57,8 +58,11 @@ void explore_run(const struct plan *plan, void (*program)(void *arg), void *arg,
 extern bool explore_tells;
 /* Which threads could have run at this step of the last run without decisions, a bit each. Steps from MASKS on: all. */
 uint32_t explore_runnable_at(uint32_t step);
-/* How often the fault of this name happened in this process; the n-th name, NULL after the last. */
-const char *explore_fault_name(int n, uint64_t *ret_count);
+/* The n-th name of a fault of all that this program knows, in the order of the alphabet; NULL after the last. */
+enum { FAULT_NAMES = 32 };
+const char *explore_fault_name(int n);
+/* How often it happened in this process. */
+uint64_t explore_fault_count(int n);
 
 /* ---- the program's side: virtual threads only ---- */
 
@@ -85,10 +89,14 @@ void explore_note(uint64_t number);
 uint32_t explore_draw(uint32_t n);
 /* Called at every switch with points switched off; a text is a failure. NULL: no check. */
 void explore_check_always(const char *(*check)(void *arg), void *arg);
-/* Memory, core and random numbers from the explorer. `core`: 0 an empty one, 1 the real epoll, 2 the real poll. */
+/* Memory, core and random numbers from the explorer. */
+enum { CORE_EMPTY, CORE_EPOLL, CORE_POLL, CORE_DOES_OPS /* epoll, and most operations by itself */ };
 struct hive_host explore_host(int core);
-/* A descriptor has become ready: workers that wait in their cores look again. */
+/* A pair of sockets that are connected, without blocking; `tcp`: the library takes them for those. */
+void explore_wire(bool tcp, int ret_fds[2]);
+/* A descriptor has become ready: workers that wait in their cores look again, and so do threads that wait for just that. */
 void explore_fd_event(void);
+void explore_wait_fd_event(void);
 
 /* ---- between the explorer's own files ---- */
 
@@ -97,6 +105,8 @@ int64_t explore_now(void);
 void explore_jump(int64_t ns);
 /* Waits until somebody wakes `key`, or `timeout_ns` have passed (HIVE_FOREVER: without limit). Not a point itself. */
 void explore_block(const void *key, int64_t timeout_ns);
+/* The same for who is in the middle of something: the world is not quiet. */
+void explore_nap(const void *key, int64_t timeout_ns);
 void explore_unblock(const void *key, int count);
 void explore_yield(void);
 bool explore_thread_is_done(int thread);
@@ -106,3 +116,7 @@ void explore_memory_begin(void);
 uint64_t explore_memory_end(void);
 void *explore_allocate(void *arg, void *old, size_t bytes);
 bool hive__explore_fault(const char *name);
+/* It has happened. */
+void fault_note(const char *name);
+/* It is the n-th one, or begins with the same word. */
+bool fault_is_akin(const char *name, int n);

@@ -4,31 +4,7 @@
 
 #include "crew.h"
 #include "programs.h"
-
-static void join_threads(const int *threads, int n)
-{
-	for (int i = 0; i < n; i++)
-		explore_join(threads[i]);
-}
-
-static void stop_crew(void *mode)
-{
-	int64_t deadline = HIVE_FOREVER;
-	int r;
-
-	if (!mode && explore_draw(3) == 0)
-		deadline = hive_deadline(ledger.hive, (int64_t)explore_draw(5000));
-	crew.now |= mode || deadline != HIVE_FOREVER;
-	crew.stopping = true;
-	r = hive_stop(ledger.hive, mode ? HIVE_NOW : HIVE_DRAIN, deadline);
-	EXPECT(r == 0 || r == -EALREADY);
-}
-
-static void end_crew(void)
-{
-	stop_crew(explore_draw(2) ? &crew : NULL);
-	crew_close();
-}
+#include "sched/internal.h"
 
 /* Whoever waits for an end, a deadline or its turn goes on: nobody sleeps for ever. */
 void fibers_find_their_way(void *arg)
@@ -42,9 +18,9 @@ void fibers_find_their_way(void *arg)
 	crew.offloading = true;
 	for (int i = 0; i < 2; i++)
 		threads[i] = explore_spawn("poster", crew_poster, number(1 + (intptr_t)explore_draw(4)));
-	join_threads(threads, 2);
+	crew_join_threads(threads, 2);
 	crew_check_quiet();
-	end_crew();
+	crew_end();
 }
 
 static int wait_for_ever(void *arg)
@@ -89,7 +65,7 @@ void cancels_race_with_parking(void *arg)
 		EXPECT(o->ended && result == i);
 	}
 	crew_check_quiet();
-	end_crew();
+	crew_end();
 }
 
 /* Cancels among everything else. */
@@ -105,9 +81,53 @@ void cancels_race_with_everything(void *arg)
 	threads[0] = explore_spawn("poster", crew_poster, number(1 + (intptr_t)explore_draw(4)));
 	threads[1] = explore_spawn("poster", crew_poster, number(1 + (intptr_t)explore_draw(3)));
 	threads[2] = explore_spawn("canceller", crew_canceller, number(4));
-	join_threads(threads, 3);
+	crew_join_threads(threads, 3);
 	crew_check_quiet();
-	end_crew();
+	crew_end();
+}
+
+static int doze(void *arg)
+{
+	struct one *o = arg;
+
+	o->begun = true;
+	for (int i = 0; i < 3; i++) {
+		int r = hive_sleep((int64_t)explore_draw(30));
+
+		EXPECT(r == 0 || r == -ECANCELED || r == -ENOMEM);
+	}
+	o->ended = true;
+	return (int)(o - crew.ones);
+}
+
+static void watch_closely(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 40; i++)
+		hive__watchdog_look(ledger.hive);
+}
+
+/* Deadlines are rung by their keeper, or by who has him for stuck, though he is not, while others cancel: once. */
+void deadlines_are_rescued_from_their_keepers(void *arg)
+{
+	int n = 1 + (int)explore_draw(3), watcher;
+
+	(void)arg;
+	crew_clear();
+	if (!open_hive((struct range){ 2, 3 }, (struct range){ 0, 0 }, 0))
+		return;
+	ledger.hive->stall_ns = 1; /* nobody watches by himself */
+	watcher = explore_spawn("watcher", watch_closely, NULL);
+	for (int i = 0; i < n; i++) {
+		struct one *o = &crew.ones[crew.used++];
+
+		o->accepted = hive_spawn(ledger.hive, doze, o, NULL, &o->handle) == 0;
+		if (o->accepted && explore_draw(4) == 0)
+			EXPECT(hive_fiber_cancel(o->handle) == 0);
+	}
+	explore_join(watcher);
+	crew_check_quiet();
+	crew_end();
 }
 
 /* Spawns, ends and waits while the hive stops: each fiber that was accepted ends, and can be asked. */
@@ -123,8 +143,8 @@ void a_stop_races_with_fibers(void *arg)
 	threads[n++] = explore_spawn("poster", crew_poster, number(1 + (intptr_t)explore_draw(4)));
 	if (explore_draw(2))
 		threads[n++] = explore_spawn("poster", crew_poster, number(1 + (intptr_t)explore_draw(3)));
-	threads[n++] = explore_spawn("stopper", stop_crew, explore_draw(2) ? &crew : NULL);
-	join_threads(threads, n);
+	threads[n++] = explore_spawn("stopper", crew_stop, explore_draw(2) ? &crew : NULL);
+	crew_join_threads(threads, n);
 	crew_close();
 }
 
@@ -143,15 +163,6 @@ void a_drain_waits_for_fibers(void *arg)
 	crew_close();
 }
 
-static void detach_worker(void *arg)
-{
-	int r = hive_detach(ledger.hive, ledger.workers[ledger.worker_count - 1],
-	                    explore_draw(2) ? HIVE_FOREVER : HIVE_NOWAIT);
-
-	(void)arg;
-	EXPECT(r == 0 || r == -EINPROGRESS || r == -ESHUTDOWN);
-}
-
 /* A worker leaves: its fibers, pinned ones too, and their deadlines go on elsewhere. */
 void fibers_move_when_their_worker_leaves(void *arg)
 {
@@ -162,10 +173,10 @@ void fibers_move_when_their_worker_leaves(void *arg)
 	if (!open_hive((struct range){ 2, 3 }, (struct range){ 0, 0 }, 0))
 		return;
 	threads[0] = explore_spawn("poster", crew_poster, number(2 + (intptr_t)explore_draw(4)));
-	threads[1] = explore_spawn("leaver", detach_worker, NULL);
-	join_threads(threads, 2);
+	threads[1] = explore_spawn("leaver", crew_detach, NULL);
+	crew_join_threads(threads, 2);
 	crew_check_quiet();
-	end_crew();
+	crew_end();
 }
 
 /* ---- hive_block_on() ---- */
@@ -228,10 +239,10 @@ void block_on_waits_for_all(void *arg)
 	if (!alone)
 		threads[n++] = explore_spawn("blocker", block, NULL);
 	if (!alone && explore_draw(2))
-		threads[n++] = explore_spawn("stopper", stop_crew, explore_draw(2) ? &crew : NULL);
-	join_threads(threads, n);
+		threads[n++] = explore_spawn("stopper", crew_stop, explore_draw(2) ? &crew : NULL);
+	crew_join_threads(threads, n);
 	if (!crew.stopping)
-		stop_crew(NULL);
+		crew_stop(NULL);
 	crew_close();
 	EXPECT(tree.begun == tree.ended);
 }

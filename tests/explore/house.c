@@ -8,11 +8,14 @@
 
 struct ledger ledger;
 int warnings;
-bool rings;
+bool rings, meshed;
+const char *(*watched)(void);
 
 static const char *check(void *hive)
 {
-	return invariants_always(hive);
+	const char *wrong = watched ? watched() : NULL;
+
+	return wrong ? wrong : invariants_always(hive);
 }
 
 static void quiet_warning(void *arg, const char *text)
@@ -55,10 +58,13 @@ bool make_hive(struct range io_range, struct range compute_range, int core)
 
 	memset(&ledger, 0, sizeof ledger);
 	warnings = 0;
+	watched = NULL;
 	host = explore_host(core);
 	worker = draw_options();
 	if (rings && explore_draw(2))
 		o.preset = HIVE_PRESET_FAIO;
+	o.placement = explore_draw(4) == 0 ? HIVE_PLACE_TWO_CHOICES : HIVE_PLACE_POOL;
+	o.mesh = explore_draw(2) || meshed ? HIVE_MESH_ON : HIVE_MESH_OFF;
 	o.host = &host;
 	o.io = &worker;
 	o.hook_arg = &ledger;

@@ -6,6 +6,9 @@
 extern struct ledger ledger;
 extern int warnings; /* of this hive */
 extern bool rings;   /* the local queues of this hive are rings; everything else about them is drawn */
+extern bool meshed;  /* this hive has a mesh; else it is drawn */
+
+extern const char *(*watched)(void); /* checked at every switch beside this hive; NULL: nothing */
 
 struct range {
 	int least, most;

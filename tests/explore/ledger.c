@@ -36,6 +36,8 @@ static void post_more(struct entry *e)
 {
 	for (int n = e->depth == 0 ? e->ledger->flood : 0; n > 0; n--)
 		ledger_post_by(e->ledger, LOCAL, 2);
+	for (int n = e->depth == 0 ? e->ledger->letters : 0; n > 0; n--)
+		ledger_post_by(e->ledger, explore_draw(4) ? POST_TO : POST_MAIN, 2);
 	if (e->depth < 2 && e->ledger->fanout > 0)
 		for (uint32_t n = explore_draw((uint32_t)e->ledger->fanout + 1); n > 0; n--)
 			ledger_post(e->ledger, true, e->depth + 1);
@@ -52,11 +54,26 @@ static void check_place(const struct entry *e)
 	explore_go_on();
 }
 
+/* Letters from one worker to one other run in the order in which they were sent; entries are in the order of posts. */
+static void check_order(const struct entry *e)
+{
+	uint32_t here = hive_worker_current();
+	struct pair *p = e->ledger->pairs;
+
+	if (e->from == HIVE_WORKER_NONE || (e->target != here && e->target != HIVE_WORKER_MAIN))
+		return; /* it was too late for whom it was meant */
+	while (p < e->ledger->pairs + PAIRS - 1 && p->last && (p->from != e->from || p->to != here))
+		p++;
+	EXPECT(!p->last || p->from != e->from || p->to != here || p->last < e);
+	*p = (struct pair){ e->from, here, e };
+}
+
 static void run(void *arg)
 {
 	struct entry *e = arg;
 
 	check_place(e);
+	check_order(e);
 	EXPECT(hive_current() == e->ledger->hive);
 	EXPECT(explore_now() >= e->due_ns);
 	end(e, RAN);
@@ -161,9 +178,11 @@ static int post(struct ledger *l, enum door door, struct entry *e)
 		return post_many(l, e, e->depth);
 	case POST_TO:
 		worker = e->target = any_worker(l);
+		e->from = hive_worker_current();
 		return hive_post_to(l->hive, worker, run, e);
 	case POST_MAIN:
 		e->target = HIVE_WORKER_MAIN;
+		e->from = hive_worker_current();
 		return hive_post_to(l->hive, HIVE_WORKER_MAIN, run, e);
 	case POST_AFTER:
 		return hive_post_after(l->hive, delay(e), run, e, &e->post);

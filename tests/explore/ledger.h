@@ -5,7 +5,7 @@
 
 #include <rophive/hive.h>
 
-enum { ENTRIES = 96 };
+enum { ENTRIES = 96, PAIRS = 40 };
 
 enum fate {
 	NOTHING,
@@ -32,6 +32,12 @@ struct entry {
 	uint64_t post;   /* of a delayed one, once it is known */
 	int depth;       /* posts made by its posts */
 	uint32_t target; /* worker it was posted to, or HIVE_WORKER_NONE */
+	uint32_t from;   /* a letter: the worker that sent it, or HIVE_WORKER_NONE */
+};
+
+struct pair { /* letters from one worker to one other */
+	uint32_t from, to;
+	const struct entry *last; /* that ran: later ones were posted later */
 };
 
 struct ledger {
@@ -44,8 +50,10 @@ struct ledger {
 	int compute_workers;
 	bool draining; /* hive_stop(HIVE_DRAIN) without a deadline, and never HIVE_NOW */
 	bool long_tasks;
-	int fanout; /* how many posts a task makes at most */
-	int flood;  /* how many local posts the first tasks make */
+	int fanout;  /* how many posts a task makes at most */
+	int flood;   /* how many local posts the first tasks make */
+	int letters; /* how many posts to one worker the first tasks make */
+	struct pair pairs[PAIRS];
 };
 
 /* Makes one call that posts something, drawn at random; `inside`: the caller is a task. False: it was refused for good. */

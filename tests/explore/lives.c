@@ -5,6 +5,7 @@
 
 #include "house.h"
 #include "programs.h"
+#include "sched/internal.h"
 
 static void start(void *arg)
 {
@@ -131,5 +132,77 @@ void timers_move_with_their_worker(void *arg)
 	explore_wait_quiet();
 	for (int i = 0; i < 2 && warnings == 0; i++) /* a warning: no memory to take it over */
 		EXPECT(clockwork.fired[i] + clockwork.stopped[i] == clockwork.armed[i]);
+	end_hive();
+}
+
+static void resize(void *arg)
+{
+	int64_t deadline = explore_draw(2) ? HIVE_FOREVER : HIVE_NOWAIT;
+	int32_t io = 1 + (int32_t)explore_draw(3),
+		compute = 1 + (int32_t)explore_draw(2); /* in this order, with all compilers */
+	int r = hive_resize(ledger.hive, io, compute, deadline);
+
+	(void)arg;
+	EXPECT(r == 0 || r == -ESHUTDOWN || r == -ENOMEM || r == -EAGAIN || r == -EMFILE ||
+	       (deadline == HIVE_NOWAIT && (r == -EINPROGRESS || r == -ETIMEDOUT)));
+}
+
+/* One after the other, under load, with a stop that may come between: nothing is lost, and it ends. */
+void resizes_race_with_each_other(void *arg)
+{
+	int threads[4], n = 0;
+
+	(void)arg;
+	if (!open_hive((struct range){ 1, 2 }, (struct range){ 1, 1 }, 0))
+		return;
+	threads[n++] = explore_spawn("poster", post_some, number(4));
+	threads[n++] = explore_spawn("resizer", resize, NULL);
+	threads[n++] = explore_spawn("resizer", resize, NULL);
+	if (explore_draw(3) == 0)
+		threads[n++] = explore_spawn("stopper", stop, explore_draw(2) ? &ledger : NULL);
+	for (int i = 0; i < n; i++)
+		explore_join(threads[i]);
+	if (n == 4) {
+		close_hive();
+		return;
+	}
+	check_quiet();
+	end_hive();
+}
+
+static void post_later(void *count)
+{
+	for (intptr_t n = (intptr_t)count; n > 0; n--)
+		if (!ledger_post_by(&ledger, POST_AFTER, 0))
+			return;
+}
+
+/* Whoever did nothing between two looks counts as stuck, though he is not: what is due is taken from him while he fires it. */
+static void watch(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 6; i++) {
+		hive__watchdog_look(ledger.hive);
+		explore_sleep(HIVE_US(explore_draw(20)));
+	}
+}
+
+/* Fired, cancelled or rescued: once. */
+void posts_are_rescued_from_their_keepers(void *arg)
+{
+	int threads[3];
+
+	(void)arg;
+	if (!open_hive((struct range){ 2, 3 }, (struct range){ 0, 0 }, 0))
+		return;
+	ledger.hive->stall_ns = 1; /* nobody watches by himself */
+	threads[0] = explore_spawn("poster", post_later, number(4));
+	threads[1] = explore_spawn("poster", post_some, number(3));
+	threads[2] = explore_spawn("watcher", watch, NULL);
+	for (int i = 0; i < 3; i++)
+		explore_join(threads[i]);
+	for (int i = 0; i < 8 && ledger.hive->watchdog.has_kept; i++)
+		hive__watchdog_look(ledger.hive);
+	check_quiet();
 	end_hive();
 }

@@ -6,6 +6,7 @@
  *   --systematic N     every schedule with one switch that nobody needs, for N seeds of each program
  *   --jobs N           processes (2)
  *   --no-shrink 1      do not look for the least schedule that fails
+ * After 10000 seeds of all programs each fault that has a name must have happened.
  * Ends with "N passed, M failed". A failure is shrunk, told, and comes with the command that replays it. "hash" stands for every
  * point of every run: the same seeds give the same number whatever compiler built this, and however many jobs there are.     */
 #include <signal.h>
@@ -21,7 +22,7 @@
 #include "programs.h"
 #include "shrink.h"
 
-enum { JOBS_MAX = 64, SECONDS_PER_RUN = 60 };
+enum { JOBS_MAX = 64, SECONDS_PER_RUN = 60, SEEDS_FOR_ALL_FAULTS = 10000 };
 
 static struct options {
 	const char *self, *program, *replay;
@@ -34,8 +35,7 @@ static struct options {
 struct job {
 	uint64_t seed, done, hash, steps, switches, faults;
 	const struct program *program;
-	uint64_t fault_counts[32];
-	const char *fault_names[32];
+	uint64_t fault_counts[FAULT_NAMES];
 	struct outcome outcome;
 	struct schedule schedule;
 };
@@ -63,24 +63,29 @@ static const struct program *program_of(uint64_t seed)
 	return options.program ? find_program(options.program) : &programs[seed % (uint64_t)count_programs()];
 }
 
-/* Half of the seeds switch often, half of them seldom; a third has bad luck as well. */
+static int count_faults(void)
+{
+	int n = 0;
+
+	while (explore_fault_name(n))
+		n++;
+	return n;
+}
+
+/* Half of the seeds switch often, half of them seldom; a third has bad luck as well, and half of these of one kind above all. */
 static struct plan plan_of(uint64_t seed)
 {
 	static const uint32_t rates[] = { 2, 4, 8, 16, 64, 256 };
 	uint64_t random = rng_mix(seed + 0x5eed);
-	struct plan plan = { .strategy = random & 1 ? RANDOM : BOUNDED, .seed = seed };
+	struct plan plan = { .strategy = random & 1 ? RANDOM : BOUNDED, .seed = seed, .often = -1 };
 
 	plan.rate = rates[(random >> 8) % 6];
 	plan.preemptions = 1 + (uint32_t)(random >> 16) % 5;
 	plan.length = 500u << ((random >> 24) % 4);
 	plan.fault_rate = (random >> 32) % 3 == 0 ? 20u << ((random >> 40) % 5) : 0;
+	if (random >> 48 & 1)
+		plan.often = (int)((random >> 49) % (uint64_t)count_faults());
 	return plan;
-}
-
-static void count_faults(struct job *job)
-{
-	for (int i = 0; i < 32; i++)
-		job->fault_names[i] = explore_fault_name(i, &job->fault_counts[i]);
 }
 
 static bool run_one(struct job *job, uint64_t seed, const struct plan *plan)
@@ -102,7 +107,7 @@ static bool run_systematic(struct job *job, uint64_t seed)
 {
 	static struct schedule one;
 	static uint32_t could[MASKS];
-	struct plan plan = { .strategy = REPLAY, .seed = seed, .replay = &one };
+	struct plan plan = { .strategy = REPLAY, .seed = seed, .often = -1, .replay = &one };
 	uint32_t steps;
 
 	one.count = 0;
@@ -136,7 +141,8 @@ static void job_main(struct job *job, int nth)
 		if (!(options.systematic ? run_systematic(job, seed) : run_one(job, seed, &plan)))
 			_exit(1);
 	}
-	count_faults(job);
+	for (int i = 0; explore_fault_name(i); i++)
+		job->fault_counts[i] = explore_fault_count(i);
 	_exit(0);
 }
 
@@ -216,11 +222,26 @@ static void report(struct job *found, int status)
 	printf("'\n");
 }
 
+/* In a child: it leaves behind what it had not finished. */
+static int run_in_child(struct job *job, const struct plan *plan)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	if (child == 0) {
+		setvbuf(stdout, NULL, _IOLBF, 0);
+		_exit(run_one(job, options.from, plan) ? 0 : 1);
+	}
+	waitpid(child, &status, 0);
+	return status;
+}
+
 static int replay(void)
 {
-	static struct job job;
 	static struct schedule schedule;
+	struct job *job = shared(sizeof *job);
 	struct plan plan = plan_of(options.from);
+	int status;
 
 	if (options.replay) {
 		if (!parse_schedule(options.replay, &schedule)) {
@@ -232,45 +253,45 @@ static int replay(void)
 		if (options.systematic)
 			plan.fault_rate = 0;
 		explore_tells = true;
+		options.no_shrink = true;
 	}
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (!run_one(&job, options.from, &plan)) {
-		printf("FAILED %s, seed %llu: %s\n", job.program->name, (unsigned long long)options.from,
-		       job.outcome.text);
-		if (!options.replay)
-			report(&job, 0);
+	status = run_in_child(job, &plan);
+	if (status != 0) {
+		report(job, status);
 		return 1;
 	}
-	printf("ok %s, seed %llu: %u steps, hash %016llx\n", job.program->name, (unsigned long long)options.from,
-	       job.outcome.steps, (unsigned long long)job.outcome.hash);
+	printf("ok %s, seed %llu: %u steps, hash %016llx\n", job->program->name, (unsigned long long)options.from,
+	       job->outcome.steps, (unsigned long long)job->outcome.hash);
 	return 0;
 }
 
 /* ---- all seeds ---- */
 
-static void print_faults(struct job *const *jobs)
+/* How many of them never happened, though there was time enough for all. */
+static int print_faults(struct job *const *jobs)
 {
-	for (int k = 0; k < 32; k++) {
-		const char *name = NULL;
+	bool all = !options.program && !options.systematic && options.seeds >= SEEDS_FOR_ALL_FAULTS;
+	int missing = 0;
+
+	for (int i = 0; explore_fault_name(i); i++) {
 		uint64_t count = 0;
 
-		for (int j = 0; j < options.jobs; j++) /* each job met them in its own order: by the first job's */
-			for (int i = 0; i < 32; i++)
-				if (jobs[0]->fault_names[k] && jobs[j]->fault_names[i] &&
-				    strcmp(jobs[j]->fault_names[i], jobs[0]->fault_names[k]) == 0) {
-					name = jobs[0]->fault_names[k];
-					count += jobs[j]->fault_counts[i];
-				}
-		if (name)
-			printf("fault %-20s %10llu\n", name, (unsigned long long)count);
+		for (int j = 0; j < options.jobs; j++)
+			count += jobs[j]->fault_counts[i];
+		printf("fault %-20s %10llu\n", explore_fault_name(i), (unsigned long long)count);
+		if (count > 0 || !all)
+			continue;
+		printf("FAILED: the fault \"%s\" has never happened\n", explore_fault_name(i));
+		missing++;
 	}
+	return missing;
 }
 
 static int explore_all(void)
 {
 	struct job *jobs[JOBS_MAX], sum = { 0 };
 	pid_t children[JOBS_MAX];
-	int failed = 0;
+	int failed = 0, missing = 0;
 
 	fflush(NULL);
 	for (int i = 0; i < options.jobs; i++) {
@@ -293,11 +314,12 @@ static int explore_all(void)
 		failed++;
 		report(jobs[i], status);
 	}
-	print_faults(jobs);
+	if (failed == 0)
+		missing = print_faults(jobs);
 	printf("steps %llu\nswitches %llu\nfaults %llu\nhash %016llx\n", (unsigned long long)sum.steps,
 	       (unsigned long long)sum.switches, (unsigned long long)sum.faults, (unsigned long long)sum.hash);
-	printf("%llu passed, %d failed\n", (unsigned long long)sum.done - (unsigned)failed, failed);
-	return failed ? 1 : 0;
+	printf("%llu passed, %d failed\n", (unsigned long long)sum.done - (unsigned)failed, failed + missing);
+	return failed + missing ? 1 : 0;
 }
 
 static void usage(void)
@@ -342,5 +364,6 @@ static void parse(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	parse(argc, argv);
+	signal(SIGPIPE, SIG_IGN); /* workers block it; here they are no threads */
 	return options.one_seed ? replay() : explore_all();
 }

@@ -13,6 +13,13 @@ extern const struct program programs[]; /* ends with a name of NULL */
 void a_start_races_with_everything(void *arg);
 void compute_workers_come_and_go(void *arg);
 void timers_move_with_their_worker(void *arg);
+void resizes_race_with_each_other(void *arg);
+void posts_are_rescued_from_their_keepers(void *arg);
+void deadlines_are_rescued_from_their_keepers(void *arg);
+
+/* letters.c */
+void letters_keep_their_order(void *arg);
+void letters_find_who_comes_and_goes(void *arg);
 
 /* fibers.c */
 void fibers_find_their_way(void *arg);
@@ -22,3 +29,15 @@ void a_stop_races_with_fibers(void *arg);
 void a_drain_waits_for_fibers(void *arg);
 void fibers_move_when_their_worker_leaves(void *arg);
 void block_on_waits_for_all(void *arg);
+
+/* objects.c, channels.c */
+void fibers_and_threads_take_turns(void *arg);
+void conditions_wake_who_waits(void *arg);
+void channels_lose_nothing(void *arg);
+
+/* sockets.c, operations.c, lent.c */
+void fibers_sit_at_one_socket(void *arg);
+void fibers_sit_to_send(void *arg);
+void operations_end_once(void *arg);
+void served_operations_end_once(void *arg);
+void buffers_come_back(void *arg);

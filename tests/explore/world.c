@@ -6,6 +6,7 @@
 
 #include "base/fault.h"
 #include "explore.h"
+#include "io/op.h"
 #include "sched/internal.h"
 
 /* ---- memory: freed blocks are kept until the end of the run, full of a pattern that must still be there then ---- */
@@ -99,10 +100,16 @@ void *explore_allocate(void *arg, void *old, size_t bytes)
 
 /* ---- cores: a real one inside (or none) looks without waiting; the waiting itself is the explorer's ---- */
 
+enum { OWN_OPS = 6 };
+
 struct explored_core {
 	struct hive_core core;
 	struct hive_core *inner;
 	bool woken;
+	bool stirred;                 /* some descriptor has become ready since it began to look */
+	struct hive_op *ops[OWN_OPS]; /* that it does by itself */
+	bool asked[OWN_OPS];          /* to end it */
+	int op_count;
 };
 
 static const struct hive_core_ops *inner_ops;
@@ -131,9 +138,8 @@ static int core_open(void *arg, struct hive_core **ret_core)
 	int r = 0;
 
 	(void)arg;
+	memset(c, 0, sizeof *c);
 	c->core.ops = &explored_ops;
-	c->inner = NULL;
-	c->woken = false;
 	if (HIVE_FAULT("core"))
 		r = -EMFILE;
 	else if (inner_ops)
@@ -166,24 +172,57 @@ static uint64_t events_so_far(void)
 	return events;
 }
 
-/* True: something was delivered. If not, no point lies between this look and the waiting. */
+/* An op that was submitted may be done, end because somebody wants that, or go back to be done by readiness. */
+static bool ends(struct explored_core *c, int i, int64_t *ret_result)
+{
+	*ret_result = c->asked[i] && explore_draw(2) ? -ECANCELED : hive__op_try(c->ops[i]);
+	if (*ret_result == -EAGAIN && c->asked[i])
+		*ret_result = -ECANCELED;
+	return *ret_result != -EAGAIN || explore_draw(8) == 0;
+}
+
+/* Who is told may submit others: then it begins anew. */
+static void do_ops(struct explored_core *c)
+{
+	for (int i = 0; i < c->op_count; i++) {
+		struct hive_op *op = c->ops[i];
+		int64_t result;
+
+		if (!ends(c, i, &result))
+			continue;
+		c->op_count--;
+		c->ops[i] = c->ops[c->op_count];
+		c->asked[i] = c->asked[c->op_count];
+		hive_op_deliver(op, result, false);
+		i = -1;
+	}
+}
+
+/* True: something was delivered. If not, nothing has become ready before the waiting. */
 static bool look(struct explored_core *c)
 {
 	uint64_t before = events_so_far();
 
-	if (c->inner)
-		inner_ops->turn(c->inner, 0);
+	do {
+		c->stirred = false;
+		if (c->inner)
+			inner_ops->turn(c->inner, 0);
+		do_ops(c);
+	} while (c->stirred && events_so_far() == before);
 	return events_so_far() != before;
 }
 
 static int core_turn(struct hive_core *core, int64_t timeout_ns)
 {
 	struct explored_core *c = of(core);
+	int64_t until_ns = timeout_ns < HIVE_FOREVER - explore_now() ? explore_now() + timeout_ns : HIVE_FOREVER;
+	bool waits;
 
 	hive__explore_point(__FILE__, __LINE__);
-	if (!look(c) && timeout_ns > 0 && !c->woken && !HIVE_FAULT("spurious return")) {
-		explore_block(c, timeout_ns);
-		look(c);
+	waits = !look(c) && timeout_ns > 0 && !c->woken && !HIVE_FAULT("spurious return");
+	while (waits) {
+		explore_block(c, until_ns == HIVE_FOREVER ? HIVE_FOREVER : until_ns - explore_now());
+		waits = !look(c) && !c->woken && explore_now() < until_ns; /* else others were meant */
 	}
 	c->woken = false;
 	return HIVE_FAULT("core turn") ? -EINTR : 0;
@@ -218,6 +257,29 @@ static void core_remove(struct hive_core *core, struct hive_source *source)
 		inner_ops->remove(of(core)->inner, source);
 }
 
+static int core_submit(struct hive_core *core, struct hive_op *op)
+{
+	struct explored_core *c = of(core);
+
+	if (op->repeat || c->op_count == OWN_OPS || explore_draw(4) == 0)
+		return -ENOTSUP;
+	c->asked[c->op_count] = false;
+	c->ops[c->op_count++] = op;
+	return 0;
+}
+
+static void core_cancel(struct hive_core *core, struct hive_op *op)
+{
+	struct explored_core *c = of(core);
+	int i = 0;
+
+	while (i < c->op_count && c->ops[i] != op)
+		i++;
+	EXPECT(i < c->op_count);
+	EXPECT(!c->asked[i]); /* a core is asked once */
+	c->asked[i] = true;
+}
+
 static struct hive_core_ops explored_ops = { .name = "explored",
 	                                     .kinds = 1u << HIVE_SOURCE_FD,
 	                                     .open = core_open,
@@ -226,13 +288,26 @@ static struct hive_core_ops explored_ops = { .name = "explored",
 	                                     .wake = core_wake,
 	                                     .add = core_add,
 	                                     .modify = core_modify,
-	                                     .remove = core_remove };
+	                                     .remove = core_remove,
+	                                     .submit = core_submit,
+	                                     .cancel = core_cancel };
+
+static const char fd_events;
 
 void explore_fd_event(void)
 {
-	for (int i = 0; i < THREADS_MAX; i++)
-		if (open_cores[i])
-			explore_unblock(open_cores[i], 1);
+	explore_unblock(&fd_events, THREADS_MAX);
+	for (int i = 0; i < THREADS_MAX; i++) {
+		if (!open_cores[i])
+			continue;
+		open_cores[i]->stirred = true;
+		explore_unblock(open_cores[i], 1);
+	}
+}
+
+void explore_wait_fd_event(void)
+{
+	explore_block(&fd_events, HIVE_FOREVER);
 }
 
 static uint64_t host_random(void *arg, uint32_t worker)
@@ -243,12 +318,16 @@ static uint64_t host_random(void *arg, uint32_t worker)
 
 struct hive_host explore_host(int core)
 {
-	static const char *const names[] = { NULL, "epoll", "poll" };
+	static const char *const names[] = { NULL, "epoll", "poll", "epoll" };
 	struct hive_host host = { .allocate = explore_allocate, .random = host_random, .core = &explored_ops };
 
 	memset(open_cores, 0, sizeof open_cores);
 	inner_ops = NULL;
-	if (core > 0 && hive_core_find(names[core], &inner_ops) < 0)
+	if (core != CORE_EMPTY && hive_core_find(names[core], &inner_ops) < 0)
 		abort();
+	explored_ops.native_ops = 0;
+	if (core == CORE_DOES_OPS)
+		explored_ops.native_ops = 1u << HIVE_OP_RECV | 1u << HIVE_OP_SEND | 1u << HIVE_OP_READ |
+		                          1u << HIVE_OP_WRITE | 1u << HIVE_OP_POLL;
 	return host;
 }

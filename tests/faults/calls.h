@@ -52,7 +52,9 @@ static void faultless(struct world *w, int (*how)(struct world *w, struct entry 
 	}
 
 DOOR(to_pool, hive_post(w->hive, ledger_run, e))
+DOOR(placed, hive_post_placed(w->hive, ledger_run, e))
 DOOR(to_worker, hive_post_to(w->hive, w->main, ledger_run, e))
+DOOR(to_second, hive_post_to(w->hive, w->second, ledger_run, e))
 DOOR(after, hive_post_after(w->hive, HIVE_MS(1), ledger_run, e, NULL))
 DOOR(to_compute, hive_post_compute(w->hive, ledger_run, e))
 DOOR(then, (e->is_then = true, hive_post_compute_then(w->hive, ledger_work, w->main, ledger_run, e)))
@@ -154,6 +156,7 @@ static struct hive_options options_of(struct world *w)
 {
 	return (struct hive_options){ .io_workers = 2,
 		                      .compute_workers = 1,
+		                      .mesh = HIVE_MESH_ON,
 		                      .io = &small,
 		                      .host = hive_sim_host(w->sim),
 		                      .hook_arg = &ledger,
@@ -273,6 +276,16 @@ static void load_and_stop(struct world *w)
 static int detach(struct world *w)
 {
 	return hive_detach(w->hive, w->second, HIVE_FOREVER);
+}
+
+static int resize_up(struct world *w)
+{
+	return hive_resize(w->hive, 4, 2, HIVE_FOREVER);
+}
+
+static int resize_down(struct world *w)
+{
+	return hive_resize(w->hive, 1, 1, HIVE_FOREVER);
 }
 
 /* ---- timers, sources ---- */
@@ -420,7 +433,8 @@ static int clocks(struct world *w)
 
 static int whoami(struct world *w)
 {
-	return hive_current() == w->hive && hive_worker_current() != HIVE_WORKER_NONE ? 0 : -EINVAL;
+	return hive_current() == w->hive && hive_worker_current() != HIVE_WORKER_NONE && !hive_should_yield() ? 0
+	                                                                                                      : -EINVAL;
 }
 
 /* ---- the simulator ---- */
@@ -483,6 +497,10 @@ static int sim_host(struct world *w)
 static int sim_advance(struct world *w)
 {
 	return hive_sim_advance(w->sim, HIVE_MS(5)) > 0 ? 0 : -EINVAL;
+}
+static int sim_spend(struct world *w)
+{
+	return hive_sim_spend(w->sim, HIVE_MS(1));
 }
 static int sim_hash(struct world *w)
 {

@@ -181,7 +181,9 @@ static int sleep_outside(struct world *w)
 static int yield_here(void *arg)
 {
 	(void)arg;
-	return hive_fiber_current() && !hive_fiber_get(&fiber_key) ? hive_yield() : -EINVAL;
+	if (!hive_fiber_current() || hive_fiber_get(&fiber_key))
+		return -EINVAL;
+	return hive_yield_if_due() == 0 ? hive_yield() : -EIO;
 }
 
 static int yield_in_fiber(struct world *w)

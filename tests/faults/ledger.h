@@ -10,7 +10,7 @@
 enum { LEDGER_ENTRIES = 24000 };
 
 /* Of the n in a sweep without threads, each so-many-th: ThreadSanitizer has nothing to see there and takes its time. */
-#if defined(__SANITIZE_THREAD__)
+#if TEST_TSAN
 enum { LONELY_STRIDE = 7 };
 #else
 enum { LONELY_STRIDE = 1 };

@@ -3,74 +3,7 @@
 /* One program that uses all of a hive, in 25 steps, for worlds in which something fails: with a host without threads, with real
  * threads, under strace. Each call may fail with a documented code; then it is tried again, and if that does not help
  * the scenario goes on without it. What was accepted must happen all the same, and at the end the books must balance.   */
-#include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
-
-#include "ledger.h"
-
-enum { SCENARIO_SOURCES = 18, SCENARIO_STEPS = 25, SCENARIO_FIBERS = 40 };
-
-struct ear {
-	struct hive_source source;
-	ATOMIC(uint32_t) heard, started;
-};
-
-struct scenario {
-	/* What the world gives */
-	struct hive_options options;  /* host, template of IO workers */
-	const int *codes;             /* documented, ends with 0 */
-	int retries;                  /* of a call that failed */
-	bool must_recover;            /* the last of them must succeed */
-	bool deaf;                    /* cores cannot look for events: nobody waits for one */
-	bool use_run;                 /* hive_run() on a thread in place of hive_start() */
-	void (*pass)(void *pass_arg); /* lets something happen while we wait; fails the test if that takes too long */
-	void *pass_arg;
-	int out_fd; /* for hive_stats_write() */
-	/* Its own */
-	struct hive *hive;
-	struct ledger *ledger;
-	int steps;
-	bool running;
-	uint32_t second, third;
-	struct hive_timer once, periodic, guard, left_behind;
-	ATOMIC(uint32_t) periods, fibers_ended;
-	int pipe[2], pair[2];
-	struct ear pipe_ears[SCENARIO_SOURCES], pair_ear;
-	ATOMIC(uint32_t) up, run_ended;
-	int run_result;
-	pthread_t runner;
-	struct hive_worker_options io;
-};
-
-static inline bool documented(const struct scenario *s, int r)
-{
-	for (const int *code = s->codes; *code; code++)
-		if (r == *code)
-			return true;
-	return false;
-}
-
-static inline void judge(struct scenario *s, int r, bool again, const char *text, int line)
-{
-	add_seq(&s->ledger->errors, 1u);
-	if (!documented(s, r))
-		test_fail(__FILE__, line, "%s: %s", text, test_error(r));
-	if (!again && s->must_recover)
-		test_fail(__FILE__, line, "%s: still %s", text, test_error(r));
-}
-
-/* r = expression; again and again while that returns an error that it may return. */
-#define ATTEMPT(s, r, expression)                                                  \
-	do {                                                                       \
-		for (int left = (s)->retries; ((r) = (expression)) != 0; left--) { \
-			judge((s), (r), left > 0, #expression, __LINE__);          \
-			if (left <= 0)                                             \
-				break;                                             \
-		}                                                                  \
-	} while (0)
+#include "scenario_fibers.h"
 
 /* ---- posts ---- */
 
@@ -399,65 +332,6 @@ static inline void step_bytes(struct scenario *s)
 			s->pass(s->pass_arg);
 	}
 	s->steps++;
-}
-
-/* A call in a fiber: what it may say, or an error that is documented; then the fiber goes on without it. */
-static inline void attempt_inside(struct scenario *s, int r)
-{
-	if (r < 0 && r != -ETIMEDOUT && r != -ENOTSUP) /* late; or the compute worker could not be attached */
-		judge(s, r, true, "in a fiber", __LINE__);
-}
-
-static inline int fiber_count(void *arg)
-{
-	add_seq(&((struct scenario *)arg)->fibers_ended, 1u);
-	return 0;
-}
-
-static inline int fiber_live(void *arg)
-{
-	struct scenario *s = arg;
-	struct hive_fiber *child;
-	int r;
-
-	attempt_inside(s, hive_fiber_set(&s->fibers_ended, s));
-	attempt_inside(s, hive_sleep(HIVE_US(50)));
-	attempt_inside(s, hive_offload(fiber_count, s, HIVE_FOREVER, NULL));
-	r = hive_spawn(s->hive, fiber_count, s, NULL, &child);
-	attempt_inside(s, r);
-	if (r == 0 && hive_fiber_join(child, hive_deadline(NULL, HIVE_S(100)), NULL) < 0)
-		CHECK_OK(hive_fiber_join(child, HIVE_FOREVER, NULL)); /* that needs no memory */
-	CHECK_OK(hive_yield());
-	return 7;
-}
-
-/* Everything else has ended: what runs now is the fibers'. */
-static inline void step_fibers(struct scenario *s)
-{
-	struct hive_fiber *fibers[SCENARIO_FIBERS];
-	struct hive_stats before, after;
-	int count = 0, result = 0, r;
-
-	s->steps++;
-	CHECK_OK(hive_stats_read(s->hive, &before));
-	for (int i = 0; s->running && i < SCENARIO_FIBERS; i++) {
-		struct hive_fiber_options o = { .name = "fiber",
-			                        .worker = i % 4 ? HIVE_WORKER_NONE : HIVE_WORKER_MAIN };
-
-		o.stack_bytes = i % 8 ? 0 : 300000;
-		ATTEMPT(s, r, hive_spawn(s->hive, fiber_live, s, &o, &fibers[count]));
-		count += r == 0;
-	}
-	ATTEMPT(s, r, hive_dump(s->hive, s->out_fd));
-	for (int i = 0; i < count; i++) {
-		while ((r = hive_fiber_join(fibers[i], HIVE_NOWAIT, &result)) == -ETIMEDOUT)
-			s->pass(s->pass_arg);
-		CHECK_OK(r);
-		CHECK_EQ(result, 7);
-	}
-	CHECK_OK(hive_stats_read(s->hive, &after));
-	s->ledger->fibers_ran = after.ran - before.ran;
-	s->ledger->fibers_cancelled = after.cancelled - before.cancelled;
 }
 
 static inline void step_cancel(struct scenario *s)

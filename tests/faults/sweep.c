@@ -3,7 +3,9 @@
  * is a run of its own. A fault that comes once must be forgotten: the same call, made again, succeeds.                     */
 #include <fcntl.h>
 
+#include "io.h"
 #include "scenario.h"
+#include "support/corelist.h"
 #include "support/fake.h"
 #include "support/real.h"
 
@@ -183,6 +185,37 @@ TEST(a_scenario_with_threads_survives_each_failing_allocation)
 TEST(a_scenario_under_run_survives_each_failing_allocation)
 {
 	sweep_real("poll", true);
+}
+
+static void ignore(void *hook_arg, const char *text)
+{
+	(void)hook_arg, (void)text;
+}
+
+static bool play_io(int nth, bool sticky, const char *core)
+{
+	struct heap_hook hook = { .fail_at = nth, .sticky = sticky };
+	struct hive_host host = { .arg = &hook, .allocate = allocate };
+	struct hive_worker_options io = { 0 };
+	struct io_scenario s = { .options = { .host = &host, .io = &io, .on_warn = ignore }, .strict = nth == 0 };
+
+	CHECK_OK(hive_core_find(core, &io.core));
+	io_play(&s);
+	CHECK_EQ(load_seq(&hook.balance), 0);
+	return load_seq(&hook.allocations) >= nth;
+}
+
+/* Each run starts a program: some of the n are enough. */
+TEST(input_and_output_survive_each_failing_allocation)
+{
+	for (int i = 0; i < core_count(); i++) {
+		CHECK(play_io(0, false, core_names[i]));
+		for (int sticky = 0; sticky < 2; sticky++)
+			for (int nth = 1 + sticky; play_io(nth, sticky, core_names[i]); nth += 2 * test_slowness()) {
+				injected++;
+				CHECK(nth < 100000);
+			}
+	}
 }
 
 /* tests/faults/run adds these up. */

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* usage: victim [option...] [core...]      cores: epoll (with hive_start), poll (with hive_run); all if none is named
  *   --codes E,E     errors that calls may return
+ *   --io            in place of the scenario: one that is about input and output; whatever error comes is right
+ *   --strict        with --io: none may come
  *   --deaf          the cores' waiting fails for good: nobody waits for an event
  *   --refuse C E    the system call C always returns the error E
  *   --watchdog S    seconds until it counts as hanging; 60
+ *   --hang          it does, and nothing else
  *   --lose-fds      close() itself is made to fail: open descriptors are not our fault
  * The scenario with real threads, for somebody outside who makes system calls fail (tests/faults/run). Status 0: all right,
  * or a documented error was returned and everything cleaned up; 3: something was not as promised; 4: it hung.           */
@@ -13,10 +16,15 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "core/cores.h"
+#include "io.h"
 #include "scenario.h"
+#include "sched/internal.h"
+#include "wrap.h"
 
 enum { VIOLATED = 3, HUNG = 4, WATCHDOG_S = 60, FDS = 256 };
 
@@ -50,6 +58,7 @@ static void on_alarm(int number)
 	(void)number;
 	if (write(2, text, sizeof text - 1) < 0)
 		_exit(VIOLATED);
+	hive__dump_all(2);
 	_exit(HUNG);
 }
 
@@ -80,10 +89,11 @@ static void pass(void *arg)
 /* By a call that the library does not make, so that no fault hits it. */
 static int open_fds(void)
 {
+	struct statfs about;
 	int count = 0;
 
 	for (int fd = 0; fd < FDS; fd++)
-		count += lseek(fd, 0, SEEK_CUR) >= 0 || errno != EBADF;
+		count += fstatfs(fd, &about) >= 0 || errno != EBADF;
 	return count;
 }
 
@@ -143,12 +153,29 @@ static void refuse_by_name(const char *name, int error)
 
 static int out_fd;
 
+/* Not hive_core_find(): asking whether the system gives a core is a call that may be made to fail. */
+static const struct hive_core_ops *core_named(const char *name)
+{
+	static const struct hive_core_ops *const cores[] = {
+		&hive__core_epoll,
+		&hive__core_poll,
+#if defined(HIVE_URING)
+		&hive__core_uring,
+#endif
+	};
+
+	for (size_t i = 0; i < sizeof cores / sizeof *cores; i++)
+		if (strcmp(cores[i]->name, name) == 0)
+			return cores[i];
+	return NULL;
+}
+
 static void play(const char *core, const int *codes, bool deaf)
 {
 	static struct hive_host host = { .allocate = allocate };
 	struct hive_worker_options io = { 0 };
 
-	CHECK_OK(hive_core_find(core, &io.core));
+	io.core = core_named(core);
 	memset(&scenario, 0, sizeof scenario);
 	scenario.options.host = &host;
 	scenario.options.io = &io;
@@ -164,15 +191,71 @@ static void play(const char *core, const int *codes, bool deaf)
 	CHECK_EQ(load_seq(&balance), 0);
 }
 
+static void ignore(void *hook_arg, const char *text)
+{
+	(void)hook_arg, (void)text;
+}
+
+static void play_io(const char *core, bool strict)
+{
+	static struct hive_host host = { .allocate = allocate };
+	struct hive_worker_options io = { .core = core_named(core) };
+	struct io_scenario s = { .options = { .host = &host, .io = &io, .on_warn = ignore }, .strict = strict };
+
+	printf("%s: %u errors of input and output\n", core, io_play(&s));
+	CHECK_EQ(load_seq(&balance), 0);
+}
+
+/* What the watchdog finds. */
+_Noreturn static void hang(void)
+{
+	struct hive_options options = { .io_workers = 1, .compute_workers = 1 };
+	struct hive *hive;
+
+	CHECK_OK(hive_create(&options, &hive));
+	CHECK_OK(hive_start(hive));
+	for (;;)
+		pause();
+}
+
+/* The cores that can be had, if not all of them: what the system is asked for that may fail. */
+static void ask_for_cores(void)
+{
+	static const char *const names[] = { "best", "epoll", "poll", "uring" };
+	const struct hive_core_ops *ops;
+
+	for (int i = 0; i < 4; i++) {
+		int r = hive_core_find(names[i], &ops);
+
+		if (i < 3)
+			CHECK_OK(r);
+		else if (r == 0)
+			CHECK_STR(ops->name, names[i]);
+	}
+}
+
+/* Pages for signals and children, and a buffer of the C library, are made at the first use. */
+static void make_what_stays(void)
+{
+	static const int number = SIGUSR1;
+
+	CHECK_OK(hive_signal_unwatch(&number, 1));
+	CHECK_ERR(hive_process_wait(1, HIVE_NOWAIT), -ESRCH);
+	printf("cores:\n");
+}
+
 int main(int argc, char **argv)
 {
-	bool deaf = false, lose_fds = false, any = false;
+	bool deaf = false, lose_fds = false, any = false, io = false, strict = false;
 	int codes[16] = { 0 }, before;
+	int64_t blocks;
 
 	signal(SIGALRM, on_alarm);
 	alarm(WATCHDOG_S);
 	out_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	CHECK(out_fd >= 0);
+	make_what_stays();
+	blocks = load_relaxed(&wrap.balance);
 	getppid(); /* a mark in the trace: what comes before is not ours */
 	before = open_fds();
 	for (int i = 1; i < argc; i++) {
@@ -184,17 +267,31 @@ int main(int argc, char **argv)
 			alarm((unsigned)atoi(argv[++i]));
 		else if (strcmp(argv[i], "--deaf") == 0)
 			deaf = true;
+		else if (strcmp(argv[i], "--io") == 0)
+			io = true;
+		else if (strcmp(argv[i], "--strict") == 0)
+			strict = true;
 		else if (strcmp(argv[i], "--lose-fds") == 0)
 			lose_fds = true;
+		else if (strcmp(argv[i], "--hang") == 0)
+			hang();
 	}
+	ask_for_cores();
 	for (int i = 1; i < argc; i++)
-		if (strcmp(argv[i], "epoll") == 0 || strcmp(argv[i], "poll") == 0)
-			any = true, play(argv[i], codes, deaf);
+		if (core_named(argv[i])) {
+			any = true;
+			if (io)
+				play_io(argv[i], strict);
+			else
+				play(argv[i], codes, deaf);
+		}
 	if (!any) {
 		play("epoll", codes, deaf);
 		play("poll", codes, deaf);
 	}
 	if (!lose_fds)
 		CHECK_EQ(open_fds(), before);
+	if (io)
+		CHECK_EQ(load_relaxed(&wrap.balance), blocks);
 	return 0;
 }

@@ -15,11 +15,12 @@ struct wrap {
 	int allocations; /* while it is on */
 	int fail_at;     /* 0: only count */
 	bool sticky;
-	int64_t balance; /* blocks given minus blocks taken back, always */
+	ATOMIC(int64_t)
+	balance; /* blocks given minus blocks taken back, always; the thread that listens to signals frees too */
 };
 static struct wrap wrap;
 
-/* One thread only: these sweeps run in the simulator. */
+/* One thread only: these sweeps run in the simulator, and others only free. */
 static bool wrap_refuses(void)
 {
 	if (!wrap.on)
@@ -43,7 +44,7 @@ void *__wrap_malloc(size_t bytes)
 {
 	void *block = wrap_refuses() ? NULL : __real_malloc(bytes);
 
-	wrap.balance += block != NULL;
+	add_relaxed(&wrap.balance, (int64_t)(block != NULL));
 	return block;
 }
 
@@ -51,28 +52,31 @@ void *__wrap_realloc(void *old, size_t bytes)
 {
 	void *block = wrap_refuses() ? NULL : __real_realloc(old, bytes);
 
-	wrap.balance += !old && block;
+	add_relaxed(&wrap.balance, (int64_t)(!old && block));
 	return block;
 }
 
 void __wrap_free(void *block)
 {
-	wrap.balance -= block != NULL;
+	sub_relaxed(&wrap.balance, (int64_t)(block != NULL));
 	__real_free(block);
 }
 
 void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
+	void *block;
+
 	if (wrap_refuses()) {
 		errno = ENOMEM;
 		return MAP_FAILED;
 	}
-	wrap.balance++;
-	return __real_mmap(address, bytes, protection, flags, fd, offset);
+	block = __real_mmap(address, bytes, protection, flags, fd, offset);
+	add_relaxed(&wrap.balance, (int64_t)(block != MAP_FAILED));
+	return block;
 }
 
 int __wrap_munmap(void *address, size_t bytes)
 {
-	wrap.balance--;
+	sub_relaxed(&wrap.balance, (int64_t)1);
 	return __real_munmap(address, bytes);
 }

@@ -168,6 +168,42 @@ TEST(of_two_joiners_the_second_is_told)
 	world_close(&w, HIVE_DRAIN);
 }
 
+struct late_joiner {
+	struct hive_fiber *target;
+	int answer;
+};
+
+static int join_at_once(void *arg)
+{
+	struct late_joiner *l = arg;
+	int result;
+
+	l->answer = hive_fiber_join(l->target, HIVE_NOWAIT, &result);
+	return 0;
+}
+
+/* Between its end and the moment in which the one who joined it runs again. */
+TEST(who_joins_first_has_the_result)
+{
+	struct world w = world_open(1, 2, 0);
+	struct hive_fiber_options here = { .worker = HIVE_WORKER_MAIN }, there = { 0 };
+	struct late_joiner late = { .answer = 1 };
+	struct hive_fiber *first;
+	uint32_t ids[2];
+
+	CHECK_EQ(hive_workers(w.hive, ids, 2), 2);
+	there.worker = ids[1];
+	CHECK_OK(hive_spawn(w.hive, sleep_long, NULL, &here, &late.target));
+	CHECK_OK(hive_spawn(w.hive, join_it, &late.target, &there, &first));
+	world_settle(&w);
+	CHECK_OK(hive_fiber_cancel(late.target));
+	CHECK_OK(hive_spawn(w.hive, join_at_once, &late, &here, NULL)); /* next in line behind its end */
+	world_settle(&w);
+	CHECK_ERR(late.answer, -EALREADY);
+	CHECK_EQ(world_result(first), -ECANCELED);
+	world_close(&w, HIVE_DRAIN);
+}
+
 /* -ETIMEDOUT leaves the handle as it was: the next join may be anybody's. */
 TEST(a_join_that_gives_up_leaves_the_handle)
 {

@@ -40,6 +40,19 @@ TEST(zero_and_no_options_mean_as_many_as_fit_the_machine)
 	}
 }
 
+TEST(no_compute_workers_can_be_asked_for)
+{
+	struct hive_options o = { .io_workers = 2, .compute_workers = HIVE_NONE };
+	struct hive_stats stats;
+	struct hive *hive;
+
+	CHECK_OK(hive_runtime_start(&o, &hive));
+	CHECK_OK(hive_stats_read(hive, &stats));
+	CHECK_EQ(stats.io_workers, 2);
+	CHECK_EQ(stats.compute_workers, 0);
+	CHECK_OK(hive_runtime_stop(hive, HIVE_DRAIN, HIVE_FOREVER));
+}
+
 TEST(bad_options_start_nothing)
 {
 	struct hive *hive = NULL;
@@ -49,6 +62,8 @@ TEST(bad_options_start_nothing)
 	o.reserved[3] = 1;
 	CHECK_ERR(hive_runtime_start(&o, &hive), -EINVAL);
 	CHECK_ERR(hive_runtime_start(&(struct hive_options){ .io_workers = -77 }, &hive), -EINVAL);
+	CHECK_ERR(hive_runtime_start(&(struct hive_options){ .io_workers = HIVE_NONE }, &hive), -EINVAL);
+	CHECK_ERR(hive_runtime_start(&(struct hive_options){ .compute_workers = -3 }, &hive), -EINVAL);
 	CHECK(!hive);
 	CHECK_ERR(hive_runtime_stop(NULL, HIVE_DRAIN, HIVE_FOREVER), -EINVAL);
 }

@@ -114,6 +114,7 @@ static void post_to(uint32_t id, bool then)
 
 	if (!k)
 		return;
+	k->sender = then ? 0 : sender_to(k->target);
 	r = then ? hive_post_compute_then(m.hive, on_task, id, on_answer, k) : hive_post_to(m.hive, id, on_task, k);
 	settled(r, door_answer(address_answer(id)), failed, 1);
 }
@@ -261,13 +262,13 @@ static void use_source(void)
 		make_ready(i, 0);
 }
 
-static void note_worker(uint32_t id, bool compute)
+static void note_worker(uint32_t id, bool compute, bool reads_seldom)
 {
 	m.workers[m.worker_count++] = (struct worker_model){ .id = id,
 		                                             .compute = compute,
 		                                             .state = m.state == STARTED ? RUNNING : ATTACHED };
 	if (!compute && !m.main)
-		m.main = id;
+		m.main = id, m.reads_seldom = reads_seldom;
 }
 
 static void attach(uint32_t how)
@@ -299,7 +300,7 @@ static void attach(uint32_t how)
 	EXPECT_EQ(id != 0, r == 0);
 	EXPECT(r < 0 || !find_worker(id));
 	if (r == 0)
-		note_worker(id, o.kind == HIVE_WORKER_COMPUTE);
+		note_worker(id, o.kind == HIVE_WORKER_COMPUTE, o.io_interval > 1 || m.preset == HIVE_PRESET_FAIO);
 }
 
 static int detach_answer(const struct worker_model *w, uint32_t id, bool wait)
@@ -576,7 +577,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	m.world.on_left = after_last_beat;
 	m.world.patience = PATIENCE;
 	options.host = &m.world.host;
-	options.preset = (how & 0xc1) == 0xc1 ? HIVE_PRESET_FAIO : how & 1 ? HIVE_PRESET_ROPHIVE : HIVE_PRESET_DEFAULT;
+	m.preset = (how & 0xc1) == 0xc1 ? HIVE_PRESET_FAIO : how & 1 ? HIVE_PRESET_ROPHIVE : HIVE_PRESET_DEFAULT;
+	options.preset = m.preset;
+	m.mesh = (how & 0xc0) == 0x80;
+	options.mesh = m.mesh ? HIVE_MESH_ON : HIVE_MESH_OFF;
 	EXPECT_EQ(hive_create(&options, &m.hive), 0);
 	for (int i = 0; i < TIMERS; i++)
 		hive_timer_init(&m.timers[i], on_timer, NULL);

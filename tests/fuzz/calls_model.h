@@ -20,6 +20,7 @@ struct task {
 	int64_t due_ns;  /* AFTER */
 	uint64_t id;     /* AFTER */
 	uint64_t number; /* order of posting */
+	int sender;      /* TO, with a mesh: place of the worker that sent it among the workers, + 1; 0: whoever else */
 };
 
 enum worker_state { ATTACHED = 1, RUNNING, LEAVING, GONE };
@@ -28,7 +29,8 @@ struct worker_model {
 	uint32_t id;
 	bool compute, unstarted; /* unstarted: detached before it ever ran */
 	enum worker_state state;
-	uint64_t last_to, last_self; /* numbers of the last private tasks that ran here */
+	uint64_t last_self,
+		last_to[WORKERS + 1]; /* numbers of the last private tasks that ran here; letters by sender */
 };
 
 enum hive_model_state { CREATED, STARTED, DRAINING, LEFT_NOW };
@@ -38,18 +40,21 @@ static struct {
 	struct hive *hive;
 	struct input in;
 	enum hive_model_state state;
+	enum hive_preset preset;
 	struct task tasks[TASKS];
 	int task_count;
 	struct worker_model workers[WORKERS];
 	int worker_count;
 	uint32_t main;       /* id; 0: none yet */
+	bool reads_seldom;   /* that one, what is in its inbox: not in each beat */
 	int64_t deadline_ns; /* of the drain under way */
 	int64_t stop_ns;     /* when stop was first asked for */
 	struct hive_timer timers[TIMERS];
 	struct {
 		bool armed, moving; /* moving: its worker left, the main worker has not taken it over yet */
 		bool doubtful;      /* there may have been no memory to take it over: then it was stopped */
-		long failed_before; /* requests for memory that had failed when it was handed over */
+		long failed_before; /* requests for memory that had failed when it was handed over, */
+		uint64_t moved;     /* and the last beat that had begun then, anybody's */
 		uint32_t owner;
 		int64_t due_ns, period_ns;
 	} timer[TIMERS];
@@ -59,6 +64,7 @@ static struct {
 		uint32_t owner, ready;
 	} source[SOURCES];
 	uint64_t posted, ran, cancelled, dropped, refused;
+	bool mesh; /* letters of different workers have no order */
 } m;
 
 static void operations(void);
@@ -91,6 +97,14 @@ static bool on_io_worker(void)
 	struct worker_model *w = here();
 
 	return w && !w->compute;
+}
+
+/* Who sends, as far as the order of letters is concerned. To itself a worker writes as everybody else does. */
+static int sender_to(uint32_t target)
+{
+	struct worker_model *w = here();
+
+	return m.mesh && w && !w->compute && w->id != target ? (int)(w - m.workers) + 1 : 0;
 }
 
 static int count_workers(bool compute, enum worker_state state)
@@ -133,12 +147,20 @@ static bool in_doubt(int i)
 	return m.timer[i].doubtful || (m.timer[i].moving && m.world.memory.failed > m.timer[i].failed_before);
 }
 
-/* The main worker reads its letters after the events and before all else: from its first task on, the timers that others left
- * are its own.                                                                                                             */
+static uint64_t beat_of_main(void)
+{
+	for (int i = 0; i < m.world.count; i++)
+		if (m.world.workers[i].id == m.main)
+			return m.world.workers[i].beat;
+	return 0;
+}
+
+/* The main worker reads its letters after the events and before all else: from the first task of its next beat on, the timers that others
+ * left are its own. (They may have left inside one of its tasks.) Unless it does not read them in each beat: then nobody knows when. */
 static void take_over(void)
 {
-	for (int i = 0; i < TIMERS; i++) {
-		if (hive_worker_current() != m.main || !m.timer[i].moving)
+	for (int i = 0; i < TIMERS && !m.reads_seldom; i++) {
+		if (hive_worker_current() != m.main || !m.timer[i].moving || beat_of_main() <= m.timer[i].moved)
 			continue;
 		m.timer[i].doubtful = in_doubt(i);
 		m.timer[i].moving = false;
@@ -178,7 +200,7 @@ static void on_task(void *arg)
 	if (k->door == TO || k->door == SELF)
 		EXPECT(is_at_home(k));
 	if (k->door == TO)
-		check_private_order(k, &w->last_to);
+		check_private_order(k, &w->last_to[k->sender]);
 	if (k->door == SELF)
 		check_private_order(k, &w->last_self);
 	if (k->door == AFTER)
@@ -238,10 +260,10 @@ static void on_timer(struct hive_timer *timer)
 	m.world.progress++;
 	take_over();
 	EXPECT(!stopping());
-	EXPECT(m.timer[i].armed && !m.timer[i].moving);
+	EXPECT(m.timer[i].armed && (!m.timer[i].moving || m.reads_seldom));
 	EXPECT_EQ(m.timer[i].owner, hive_worker_current());
 	EXPECT(m.timer[i].due_ns <= m.world.now_ns);
-	m.timer[i].doubtful = false;
+	m.timer[i].moving = m.timer[i].doubtful = false;
 	if (m.timer[i].period_ns == 0)
 		m.timer[i].armed = false;
 	else
@@ -281,6 +303,7 @@ static void after_last_beat(uint32_t worker)
 			m.timer[i].owner = m.main;
 			m.timer[i].moving = true;
 			m.timer[i].failed_before = m.world.memory.failed;
+			m.timer[i].moved = m.world.begun;
 		}
 	}
 	for (int i = 0; i < SOURCES; i++)

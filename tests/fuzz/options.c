@@ -5,7 +5,7 @@
 
 #include <rophive/sim.h>
 
-enum { CPUS = UINT16_MAX + 1, PATCHES = 12, MEMORY_LIMIT = 1 << 19, PATIENCE = 1000 };
+enum { CPUS = UINT16_MAX + 1, PATCHES = 12, MEMORY_LIMIT = 1 << 19, PATIENCE = 10000 };
 
 static struct {
 	struct world world;
@@ -163,6 +163,7 @@ static void fill_options(void)
 	uint32_t which = input_byte(&t.in);
 
 	patch(o, sizeof *o);
+	MASK_BOOL(o->pin);
 	o->io = which & 1 ? &t.io : NULL;
 	o->compute = which & 2 ? &t.compute : NULL;
 	o->host = &t.host;
@@ -200,9 +201,11 @@ static bool worker_is_good(const struct hive_worker_options *o)
 		return false;
 	if (o->core && (o->kind == HIVE_WORKER_COMPUTE || !core_is_good(o->core)))
 		return false;
-	if (o->local_budget < 0 || o->private_budget < 0 || o->timer_budget < 0 || o->pool_probe_interval < 0)
+	if (o->local_budget < -1 || o->private_budget < 0 || o->timer_budget < 0 || o->pool_probe_interval < 0)
 		return false;
 	if ((uint32_t)o->timers > 2 || (o->kind == HIVE_WORKER_COMPUTE && o->timers))
+		return false;
+	if (o->ring_entries != 0 && (o->ring_entries < 4 || o->ring_entries > 32768))
 		return false;
 	if ((uint32_t)o->order > 2 || (uint32_t)o->victim > 3 || o->io_interval < 0)
 		return false;
@@ -227,9 +230,11 @@ static bool options_are_good(void)
 	struct hive_worker_options compute = t.compute;
 
 	compute.kind = HIVE_WORKER_COMPUTE; /* that much is clear from the field's name */
-	return words_are_zero(o->reserved, sizeof o->reserved) && (uint32_t)o->preset <= 2 && o->io_workers >= -1 &&
+	return words_are_zero(o->reserved, sizeof o->reserved) && (uint32_t)o->preset <= 3 &&
+	       (uint32_t)o->placement <= 2 && (uint32_t)o->mesh <= 2 && o->io_workers >= -1 &&
 	       o->io_workers <= HIVE_WORKERS_MAX && o->compute_workers >= -1 &&
-	       o->compute_workers <= HIVE_WORKERS_MAX && o->reserve_tasks <= 64 * UINT16_MAX && host_is_good(o->host) &&
+	       o->compute_workers <= HIVE_WORKERS_MAX && o->reserve_tasks <= 64 * UINT16_MAX &&
+	       o->stall_ns >= HIVE_OFF && host_is_good(o->host) &&
 	       (!o->io || (o->io->kind == HIVE_WORKER_IO && worker_is_good(o->io))) &&
 	       (!o->compute || worker_is_good(&compute));
 }
@@ -341,7 +346,8 @@ static void try_a_simulator(void)
 	int r;
 
 	patch(&o, sizeof o);
-	good = words_are_zero(o.reserved, sizeof o.reserved) && o.fail_percent <= 100 && o.spurious_percent <= 100;
+	good = words_are_zero(o.reserved, sizeof o.reserved) && o.fail_percent <= 100 && o.spurious_percent <= 100 &&
+	       o.beat_ns >= 0;
 	r = hive_sim_create(&o, &sim);
 	EXPECT_EQ(r, good ? 0 : -EINVAL);
 	EXPECT_EQ(hive_sim_destroy(sim), 0);

@@ -132,7 +132,7 @@ static int host_step_start(void *arg, uint32_t worker, hive_step_fn *step, void 
 
 	if (w->count == WORLD_WORKERS)
 		return -EAGAIN;
-	w->workers[w->count++] = (struct world_worker){ worker, step, step_arg, w->now_ns, false };
+	w->workers[w->count++] = (struct world_worker){ worker, step, step_arg, w->now_ns, false, 0 };
 	w->running++;
 	return 0;
 }
@@ -204,6 +204,7 @@ int64_t world_step(struct world *w, int index)
 
 	EXPECT(worker->step);
 	worker->woken = false;
+	worker->beat = ++w->begun;
 	w->stepping++;
 	r = worker->step(worker->step_arg, &wait_ns);
 	w->stepping--;

@@ -15,6 +15,7 @@ struct world_worker {
 	void *step_arg;
 	int64_t due_ns; /* when it wants its next beat; HIVE_FOREVER: only when woken */
 	bool woken;
+	uint64_t beat; /* the number of its last one */
 };
 
 struct world {
@@ -24,6 +25,7 @@ struct world {
 	uint64_t rng;
 	struct world_worker workers[WORLD_WORKERS]; /* those that have left stay */
 	int count, running, next;
+	uint64_t begun;  /* beats so far */
 	int stepping;    /* beats under way, one inside the other */
 	long beats_left; /* an input may make so many beats of its own */
 	int warnings;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Stands still with fibers in known places, for tests/gdb/run. Says "ready" when all are there; ends when its input does. */
 #include <rophive/hive.h>
+#include <rophive/io.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -57,6 +58,15 @@ static OWN_FRAME int blocks_its_worker(void *arg)
 	return n < 0 ? -EIO : 0;
 }
 
+static OWN_FRAME int reads_a_pipe(void *arg)
+{
+	char byte;
+	int r = (int)hive_read(*(int *)arg, &byte, 1, -1, HIVE_FOREVER);
+
+	after++;
+	return r;
+}
+
 /* As a person would find out: by reading a dump. */
 static int count_in_dump(struct hive *hive, const char *words)
 {
@@ -79,32 +89,35 @@ static int count_in_dump(struct hive *hive, const char *words)
 int main(int argc, char **argv)
 {
 	struct hive_options options = { .io_workers = 2 };
-	struct hive_fiber_options names[] = {
-		{ .name = "reader" }, { .name = "locker" }, { .name = "napper" }, { .name = "blocker" }
-	};
-	hive_fiber_fn *fns[] = { reader, wants_the_lock, take_a_nap, blocks_its_worker };
-	struct hive_fiber *fibers[4];
-	int depth = 3, in = STDIN_FILENO, bad = 0, result = 0;
-	void *args[] = { &depth, NULL, NULL, &in };
+	struct hive_fiber_options names[] = { { .name = "reader" },
+		                              { .name = "locker" },
+		                              { .name = "napper" },
+		                              { .name = "plumber" },
+		                              { .name = "blocker" } };
+	hive_fiber_fn *fns[] = { reader, wants_the_lock, take_a_nap, reads_a_pipe, blocks_its_worker };
+	struct hive_fiber *fibers[5];
+	int depth = 3, in = STDIN_FILENO, pipe[2], bad = 0, result = 0;
+	void *args[] = { &depth, NULL, NULL, pipe, &in };
 	struct hive *hive;
 
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* where only parents may look */
 	hive_mutex_init(&mutex);
-	if (hive_runtime_start(&options, &hive) < 0 || hive_channel_create(sizeof(int), 1, &letters) < 0 ||
-	    hive_mutex_lock(&mutex, HIVE_FOREVER) < 0)
+	if (hive_runtime_start(&options, &hive) < 0 || hive_pipe(pipe) < 0 ||
+	    hive_channel_create(sizeof(int), 1, &letters) < 0 || hive_mutex_lock(&mutex, HIVE_FOREVER) < 0)
 		return 1;
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 5; i++)
 		if (hive_spawn(hive, fns[i], args[i], &names[i], &fibers[i]) < 0)
 			return 1;
-	while (count_in_dump(hive, ": waits") < 3 || count_in_dump(hive, "not begun") != 0)
+	while (count_in_dump(hive, ": waits") < 4 || count_in_dump(hive, "not begun") != 0)
 		hive_sleep(HIVE_MS(1));
 	puts("ready");
 	fflush(stdout);
 	if (argc > 1 && strcmp(argv[1], "dump") == 0)
 		hive_dump(hive, STDOUT_FILENO);
-	bad += hive_fiber_join(fibers[3], HIVE_FOREVER, &result) < 0 || result < 0;
-	bad += hive_mutex_unlock(&mutex) < 0 || hive_channel_close(letters) < 0 || hive_fiber_cancel(fibers[2]) < 0;
-	for (int i = 0; i < 3; i++)
+	bad += hive_fiber_join(fibers[4], HIVE_FOREVER, &result) < 0 || result < 0;
+	bad += hive_mutex_unlock(&mutex) < 0 || hive_channel_close(letters) < 0 || hive_fiber_cancel(fibers[2]) < 0 ||
+	       close(pipe[1]) < 0;
+	for (int i = 0; i < 4; i++)
 		bad += hive_fiber_join(fibers[i], HIVE_FOREVER, &result) < 0 || result < 0;
 	bad += hive_runtime_stop(hive, HIVE_DRAIN, HIVE_FOREVER) < 0;
 	return bad != 0 || hive_channel_destroy(letters) < 0;

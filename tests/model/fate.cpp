@@ -68,8 +68,8 @@ template <typename T, int THREADS> struct fate_suite : rl::test_suite<T, THREADS
 		uint64_t was;
 		bool enters;
 
-		if (fate_has_ended(&fate, FIRST_LIFE))
-			return FATE_ENDED;
+		if (fate_has_ended(&fate, FIRST_LIFE, &was))
+			return FATE_ENDED | (was & bits);
 		if (!fate_enter(&fate, FIRST_LIFE, &was))
 			return FATE_RELEASED;
 		enters = !(was & (FATE_ENDED | bits));

@@ -10,6 +10,7 @@
 #include "queue/idle.h"
 #include "queue/inbox.h"
 #include "queue/pool.h"
+#include "sched/parking.h"
 
 #include "model.h"
 
@@ -17,6 +18,7 @@ template <typename T, int THREADS, int TASKS> struct idle_suite : rl::test_suite
 	struct idle idle;
 	struct pool pool;
 	struct parker parkers[IDLE_WORKERS];
+	ATOMIC(uint32_t) parkings[IDLE_WORKERS];
 	model_memory memory;
 	struct slot rings[POOL_LANES][LANE_CAPACITY];
 	model_tasks<TASKS> tasks;
@@ -33,6 +35,7 @@ template <typename T, int THREADS, int TASKS> struct idle_suite : rl::test_suite
 		idle_init(&idle);
 		for (int i = 0; i < IDLE_WORKERS; i++) {
 			parker_init(&parkers[i]);
+			parking_end(&parkings[i]);
 			cores[i]($) = 0;
 			opened[i] = false;
 			claims[i] = believed[i] = 0;
@@ -49,7 +52,8 @@ template <typename T, int THREADS, int TASKS> struct idle_suite : rl::test_suite
 	{
 		claims[worker]++;
 		RL_ASSERT(cores[worker]($) >= 0);
-		parker_unpark(&parkers[worker]);
+		if (parking_notify(&parkings[worker]))
+			parker_unpark(&parkers[worker]);
 	}
 
 	void wake_one()
@@ -69,8 +73,10 @@ template <typename T, int THREADS, int TASKS> struct idle_suite : rl::test_suite
 
 	bool retract(uint32_t worker)
 	{
-		bool claimed = idle_retract(&idle, worker);
+		bool claimed;
 
+		parking_end(&parkings[worker]);
+		claimed = idle_retract(&idle, worker);
 		believed[worker] += claimed;
 		return claimed;
 	}
@@ -84,6 +90,19 @@ template <typename T, int THREADS, int TASKS> struct idle_suite : rl::test_suite
 	{
 		if (idle_search_end(&idle) && !pool_is_empty(&pool))
 			wake_one();
+	}
+
+	uint32_t announce(uint32_t worker, bool searching, uint32_t cpu)
+	{
+		parking_begin(&parkings[worker]);
+		return idle_announce(&idle, worker, searching, cpu);
+	}
+
+	/* After its last look. */
+	void block(uint32_t worker)
+	{
+		if (parking_commit(&parkings[worker]))
+			parker_park(&parkers[worker], HIVE_FOREVER);
 	}
 
 	/* Once, before it sleeps for the first time. */
@@ -113,9 +132,9 @@ template <typename T, int THREADS, int TASKS> struct idle_suite : rl::test_suite
 			} else if (searches && !searching && idle_search_begin(&idle, IDLE_WORKERS)) {
 				searching = true;
 			} else {
-				found = idle_announce(&idle, worker, searching, 0) == 0 && !pool_is_empty(&pool);
+				found = announce(worker, searching, 0) == 0 && !pool_is_empty(&pool);
 				if (!found)
-					parker_park(&parkers[worker], HIVE_FOREVER);
+					block(worker);
 				searching = retract(worker);
 			}
 		}
@@ -255,9 +274,9 @@ struct idle_last_look_while_a_bit_is_cleared : idle_suite<idle_last_look_while_a
 
 		if (i == 0) {
 			open(0);
-			idle_announce(&idle, 0, false, 0); /* it has just looked */
+			announce(0, false, 0); /* it has just looked */
 			if (pool_is_empty(&pool))
-				parker_park(&parkers[0], HIVE_FOREVER);
+				block(0);
 			if (retract(0))
 				idle_search_end(&idle);
 			work(0, 1, false);
@@ -329,8 +348,8 @@ struct idle_wakes_by_itself_while_claimed : idle_suite<idle_wakes_by_itself_whil
 	void before()
 	{
 		idle_suite::before();
-		idle_announce(&idle, 0, false, 0);
-		idle_announce(&idle, 1, false, 1);
+		announce(0, false, 0);
+		announce(1, false, 1);
 	}
 
 	void thread(unsigned i)
@@ -348,7 +367,7 @@ struct idle_wakes_by_itself_while_claimed : idle_suite<idle_wakes_by_itself_whil
 				stop_searching();
 			tasks.run(task);
 		} else { /* nothing for a timer's callback to find: it sleeps again and is no part of the story */
-			idle_announce(&idle, 0, searching, 0);
+			announce(0, searching, 0);
 			claims[2] = 1;
 		}
 	}
@@ -372,7 +391,7 @@ struct idle_one_claim_wins : idle_suite<idle_one_claim_wins, 3, 1> {
 	void before()
 	{
 		idle_suite::before();
-		idle_announce(&idle, 0, false, 0);
+		announce(0, false, 0);
 	}
 
 	void thread(unsigned i)
@@ -446,9 +465,9 @@ struct idle_sleeper_against_a_letter : idle_suite<idle_sleeper_against_a_letter,
 			return;
 		}
 		while (inbox_take(&inbox) == NULL) {
-			idle_announce(&idle, 0, false, 0);
+			announce(0, false, 0);
 			if (inbox_is_empty(&inbox))
-				parker_park(&parkers[0], HIVE_FOREVER);
+				block(0);
 			if (retract(0))
 				idle_search_end(&idle);
 		}
@@ -484,9 +503,9 @@ struct idle_thief_against_a_push : idle_suite<idle_thief_against_a_push, 2, 1> {
 			return;
 		}
 		while (!deque_steal(&deque, &task)) {
-			idle_announce(&idle, 0, false, 0);
+			announce(0, false, 0);
 			if (deque_size(&deque) == 0)
-				parker_park(&parkers[0], HIVE_FOREVER);
+				block(0);
 			if (retract(0))
 				idle_search_end(&idle);
 		}
@@ -514,7 +533,7 @@ struct idle_core_is_closed_after_the_last_wake : idle_suite<idle_core_is_closed_
 			rl::linear_backoff backoff;
 
 			cores[0]($) = round;
-			idle_announce(&idle, 0, false, 0);
+			announce(0, false, 0);
 			claimed += retract(0);
 			while (!idle_wakes_delivered(&woken, claimed))
 				backoff.yield($);

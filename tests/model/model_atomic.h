@@ -116,6 +116,7 @@ bool model_cas_to(rl::atomic<T> *p, T *expected, typename model_same<T>::type va
 
 #define ATOMIC(T) rl::atomic<T>
 
+#define load_hint(p) load_relaxed(p)
 #define load_relaxed(p) (p)->load(rl::mo_relaxed, $)
 #define load_acquire(p) (p)->load(MODEL_SITE(load_acquire, p, LOAD, acquire, relaxed)->order, $)
 #define load_seq(p) (p)->load(MODEL_SITE(load_seq, p, LOAD, seq_cst, relaxed)->order, $)
@@ -133,6 +134,7 @@ bool model_cas_to(rl::atomic<T> *p, T *expected, typename model_same<T>::type va
 #define add_release(p, v) MODEL_CHANGE(fetch_add, add_release, p, v, release)
 #define add_seq(p, v) MODEL_CHANGE(fetch_add, add_seq, p, v, seq_cst)
 #define sub_relaxed(p, v) (p)->fetch_sub((v), rl::mo_relaxed, $)
+#define sub_release(p, v) MODEL_CHANGE(fetch_sub, sub_release, p, v, release)
 #define sub_seq(p, v) MODEL_CHANGE(fetch_sub, sub_seq, p, v, seq_cst)
 #define sub_acq_rel(p, v) MODEL_CHANGE(fetch_sub, sub_acq_rel, p, v, acq_rel)
 #define or_relaxed(p, v) (p)->fetch_or((v), rl::mo_relaxed, $)
@@ -142,10 +144,13 @@ bool model_cas_to(rl::atomic<T> *p, T *expected, typename model_same<T>::type va
 #define or_seq(p, v) MODEL_CHANGE(fetch_or, or_seq, p, v, seq_cst)
 #define and_relaxed(p, v) (p)->fetch_and((v), rl::mo_relaxed, $)
 #define and_acquire(p, v) MODEL_CHANGE(fetch_and, and_acquire, p, v, acquire)
+#define and_release(p, v) MODEL_CHANGE(fetch_and, and_release, p, v, release)
+#define and_acq_rel(p, v) MODEL_CHANGE(fetch_and, and_acq_rel, p, v, acq_rel)
 #define and_seq(p, v) MODEL_CHANGE(fetch_and, and_seq, p, v, seq_cst)
 
 #define MODEL_CAS(verb, p, expected, v, order, failure) \
 	model_cas_to((p), (expected), (v), MODEL_SITE(verb, p, CHANGE, order, failure), $)
+#define exchange_relaxed(p, v) (p)->exchange((v), rl::mo_relaxed, $)
 #define cas_relaxed(p, expected, v) (p)->compare_exchange_strong(*(expected), (v), rl::mo_relaxed, $)
 #define cas_acquire(p, expected, v) MODEL_CAS(cas_acquire, p, expected, v, acquire, relaxed)
 #define cas_release(p, expected, v) MODEL_CAS(cas_release, p, expected, v, release, relaxed)

@@ -42,6 +42,10 @@ inline int hive__wait_begin(struct wait *ret_wait, const char *why)
 
 inline void hive__wait_held(int32_t) {}
 
+inline void hive__wait_checkpoint(void) {}
+
+inline void hive__wait_number(struct wait, int32_t) {}
+
 inline enum cell_claim hive__wait_claim(struct wait wait)
 {
 	enum cell_claim claim = cell_claim(&wait.who->cell, wait.turn, CELL_WOKEN);

@@ -10,18 +10,49 @@ template <typename T, int THREADS> struct ticket_suite : rl::test_suite<T, THREA
 	rl::atomic<uint64_t> told;  /* the id, as a careless user hands it on */
 	int fired[3], cancelled[3]; /* per generation */
 
+	int rescued[3];
+
 	void before()
 	{
 		d.ticket.store(0, rl::mo_relaxed, $);
+		d.offered_due_ns.store(0, rl::mo_relaxed, $);
+		d.offered_fn.store(NULL, rl::mo_relaxed, $);
+		d.offered_arg.store(NULL, rl::mo_relaxed, $);
 		told.store(0, rl::mo_relaxed, $);
 		for (int g = 0; g < 3; g++)
-			fired[g] = cancelled[g] = 0;
+			fired[g] = cancelled[g] = rescued[g] = 0;
+	}
+
+	/* Each post has a task of its own, of which no part may get into another one. */
+	static hive_fn *fn_of(uint64_t generation)
+	{
+		return (hive_fn *)(uintptr_t)(0x1000 + generation);
+	}
+
+	/* As the monitor does it, at a time when those up to `due` are due. */
+	void rescue(int64_t due)
+	{
+		struct hive_task task;
+		uint64_t generation;
+		bool alarm;
+
+		if (!delayed_rescue(&d, due, &task, &alarm))
+			return;
+		generation = (uint64_t)(uintptr_t)task.arg;
+		RL_ASSERT(generation >= 1 && generation <= (uint64_t)due && task.fn == fn_of(generation));
+		RL_ASSERT(alarm == (generation % 2 == 1)); /* its time is its generation */
+		rescued[generation]++;
 	}
 
 	uint64_t post()
 	{
-		content($) = (int)delayed_next_generation(&d);
+		uint64_t next = delayed_next_generation(&d);
+		struct hive_task task = { fn_of(next), (void *)(uintptr_t)next };
+
+		content($) = (int)next;
+		delayed_show(&d, task);
 		delayed_begin(&d);
+		delayed_offer(&d, (int64_t)next, next % 2 == 1);
 		told.store(delayed_generation(&d), rl::mo_relaxed, $);
 		return delayed_generation(&d);
 	}
@@ -48,7 +79,7 @@ template <typename T, int THREADS> struct ticket_suite : rl::test_suite<T, THREA
 	{
 		RL_ASSERT(d.ticket.load(rl::mo_relaxed, $) % TICKET_STATES == TICKET_FREE);
 		for (int g = 1; g < 3; g++)
-			RL_ASSERT(fired[g] + cancelled[g] <= 1);
+			RL_ASSERT(fired[g] + cancelled[g] + rescued[g] <= 1);
 	}
 };
 
@@ -133,3 +164,53 @@ struct ticket_is_swept_when_cancelled : ticket_suite<ticket_is_swept_when_cancel
 	}
 };
 SCENARIO(ticket_is_swept_when_cancelled, 50000, 6);
+
+/* The keeper fires, another one cancels, and the monitor has the keeper for stuck: one of them has it. */
+struct ticket_is_fired_cancelled_or_rescued : ticket_suite<ticket_is_fired_cancelled_or_rescued, 3> {
+	void thread(unsigned i)
+	{
+		if (i == 0) {
+			post();
+			fire();
+		} else if (i == 1) {
+			rescue(1);
+		} else if (uint64_t id = told.load(rl::mo_relaxed, $)) {
+			cancel(id);
+		}
+	}
+
+	void after()
+	{
+		RL_ASSERT(fired[1] + cancelled[1] + rescued[1] == 1);
+		ticket_suite::after();
+	}
+};
+SCENARIO(ticket_is_fired_cancelled_or_rescued, 50000, 4);
+
+/* The parcel is used again while it is looked at: what is taken is one post's, whole, due, and nobody else's. */
+struct ticket_is_rescued_while_used_again : ticket_suite<ticket_is_rescued_while_used_again, 2> {
+	void before()
+	{
+		ticket_suite::before();
+		post();
+	}
+
+	void thread(unsigned i)
+	{
+		if (i == 0) {
+			fire();
+			post();
+			fire();
+		} else {
+			rescue(1); /* the second one is not due */
+			rescue(2);
+		}
+	}
+
+	void after()
+	{
+		RL_ASSERT(fired[1] + rescued[1] == 1 && fired[2] + rescued[2] == 1);
+		ticket_suite::after();
+	}
+};
+SCENARIO(ticket_is_rescued_while_used_again, 50000, 6);

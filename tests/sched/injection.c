@@ -273,7 +273,8 @@ static void join_thread(void *arg, uint64_t thread)
 TEST(threads_of_the_host_are_used_and_one_too_few_fails_the_start)
 {
 	struct hive_host host = { .thread_start = start_thread, .thread_join = join_thread };
-	struct hive *hive = real_create((struct hive_options){ .io_workers = 2, .compute_workers = 1, .host = &host });
+	struct hive *hive = real_create(
+		(struct hive_options){ .io_workers = 2, .compute_workers = 1, .host = &host, .stall_ns = HIVE_OFF });
 
 	threads_started = threads_joined = 0;
 	CHECK_ERR(hive_start(hive), -EAGAIN);

@@ -108,7 +108,7 @@ struct threads {
 	int started, joined, ended, refuse_from;
 };
 
-struct thread_start {
+struct thread_begin {
 	struct threads *threads;
 	hive_fn *main;
 	void *arg;
@@ -116,7 +116,7 @@ struct thread_start {
 
 static void *thread_body(void *arg)
 {
-	struct thread_start start = *(struct thread_start *)arg;
+	struct thread_begin start = *(struct thread_begin *)arg;
 
 	free(arg);
 	start.main(start.arg);
@@ -124,17 +124,17 @@ static void *thread_body(void *arg)
 	return NULL;
 }
 
-static int thread_start(void *arg, hive_fn *main, void *main_arg, uint64_t *ret_thread)
+static int thread_begin(void *arg, hive_fn *main, void *main_arg, uint64_t *ret_thread)
 {
 	struct threads *t = arg;
-	struct thread_start *start = malloc(sizeof *start);
+	struct thread_begin *start = malloc(sizeof *start);
 	pthread_t thread;
 
 	if (t->refuse_from && t->started + 1 >= t->refuse_from) {
 		free(start);
 		return -EAGAIN;
 	}
-	*start = (struct thread_start){ t, main, main_arg };
+	*start = (struct thread_begin){ t, main, main_arg };
 	CHECK_OK(pthread_create(&thread, NULL, thread_body, start));
 	t->started++;
 	*ret_thread = (uint64_t)thread;
@@ -149,7 +149,7 @@ static void thread_join(void *arg, uint64_t thread)
 
 static struct threads counted_threads(void)
 {
-	return (struct threads){ .host = { .thread_start = thread_start, .thread_join = thread_join } };
+	return (struct threads){ .host = { .thread_start = thread_begin, .thread_join = thread_join } };
 }
 
 /* R-17, R-21, R-24, R-32: attach starts no thread; run starts one for each worker but the main one, whose thread is the
@@ -162,7 +162,7 @@ TEST(run_makes_one_thread_for_each_other_worker_and_sees_them_off)
 	struct hive *hive;
 
 	t.host.arg = &t;
-	hive = real_create((struct hive_options){ .host = &t.host });
+	hive = real_create((struct hive_options){ .host = &t.host, .stall_ns = HIVE_OFF });
 	CHECK_OK(hive_attach(hive, &compute, &ids[3]));
 	CHECK_OK(hive_attach(hive, NULL, &ids[0]));
 	CHECK_OK(hive_attach(hive, NULL, &ids[1]));
@@ -187,7 +187,8 @@ TEST(start_gives_every_worker_a_thread)
 	struct hive *hive;
 
 	t.host.arg = &t;
-	hive = real_create((struct hive_options){ .io_workers = 2, .compute_workers = 1, .host = &t.host });
+	hive = real_create(
+		(struct hive_options){ .io_workers = 2, .compute_workers = 1, .host = &t.host, .stall_ns = HIVE_OFF });
 	CHECK_OK(hive_start(hive));
 	CHECK_EQ(t.started, 3);
 	CHECK_OK(hive_stop(hive, HIVE_DRAIN, HIVE_FOREVER));
@@ -208,7 +209,8 @@ TEST(a_start_that_fails_leaves_nothing_and_can_be_repeated)
 
 		t.host.arg = &t;
 		t.refuse_from = refuse;
-		hive = real_create((struct hive_options){ .io_workers = 2, .compute_workers = 2, .host = &t.host });
+		hive = real_create((struct hive_options){
+			.io_workers = 2, .compute_workers = 2, .host = &t.host, .stall_ns = HIVE_OFF });
 		ran = 0;
 		CHECK_OK(hive_post(hive, count, NULL));
 		CHECK_ERR(hive_run(hive), -EAGAIN);

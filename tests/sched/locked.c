@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "queue/deque.h"
 #include "queue/inbox.h"
+#include "queue/mesh.h"
 #include "queue/runq.h"
 #include "test.h"
 
@@ -244,4 +245,86 @@ TEST(the_last_task_of_a_locked_deque_goes_to_exactly_one)
 	CHECK_EQ(pthread_join(thief, NULL), 0);
 	for (int i = 0; i < 64; i++)
 		CHECK_EQ(atomic_load(&taken[i]), rounds / 64 + (i < rounds % 64));
+}
+
+enum { CELLS = 4, SENT = 20000 };
+
+static struct mesh mesh;
+static struct {
+	struct mesh_lane lane;
+	struct {
+		struct mesh_cell cell;
+		int number;
+	} cells[CELLS];
+} road;
+
+static bool send_number(int number)
+{
+	struct mesh_cell *cell = mesh_reserve(&road.lane);
+
+	if (!cell)
+		return false;
+	road.cells[((char *)cell - (char *)road.cells) / (ptrdiff_t)sizeof *road.cells].number = number;
+	if (!mesh_commit(&road.lane))
+		return false;
+	mesh_mark(&mesh, &road.lane);
+	return true;
+}
+
+static int read_number(void)
+{
+	struct mesh_cell *cell = mesh_take(&road.lane);
+	int number = road.cells[((char *)cell - (char *)road.cells) / (ptrdiff_t)sizeof *road.cells].number;
+
+	mesh_free(cell, CELLS);
+	return number;
+}
+
+static void *send_numbers(void *arg)
+{
+	for (int i = 0; i < SENT;) {
+		if (send_number(i))
+			i++;
+		else
+			sched_yield();
+	}
+	return arg;
+}
+
+/* the lane with a lock keeps the promises of the other one. */
+TEST(the_locked_lane_keeps_the_order_and_refuses_when_full_or_closed)
+{
+	pthread_t sender;
+	int next = 0;
+
+	mesh_init(&mesh);
+	mesh_lane_init(&road.lane, &road.cells[0].cell, sizeof *road.cells, CELLS);
+	CHECK_OK(mesh_join(&mesh, &road.lane));
+	for (int i = 0; i < CELLS; i++)
+		CHECK(send_number(i));
+	CHECK(!send_number(CELLS));
+	CHECK_EQ(mesh_length(&road.lane), CELLS);
+	CHECK_EQ(read_number(), 0);
+	mesh_fell(&road.lane);
+	CHECK(!send_number(CELLS));
+	mesh_return(&road.lane.returned);
+	CHECK(send_number(CELLS));
+	CHECK(mesh_reserve(&road.lane) == NULL);
+	mesh_close(&mesh);
+	CHECK(!mesh_commit(&road.lane));
+	for (int i = 1; i <= CELLS; i++)
+		CHECK_EQ(read_number(), i);
+	CHECK(!send_number(0));
+	mesh_open(&mesh);
+	mesh_written(&mesh);
+	CHECK_EQ(pthread_create(&sender, NULL, send_numbers, NULL), 0);
+	while (next < SENT) {
+		uint64_t n = mesh_written(&mesh) ? mesh_waiting(&road.lane) : 0;
+
+		for (; n > 0; n--)
+			CHECK_EQ(read_number(), next++);
+		sched_yield();
+	}
+	CHECK_EQ(pthread_join(sender, NULL), 0);
+	CHECK_EQ(mesh_waiting(&road.lane), 0);
 }

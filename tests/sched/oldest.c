@@ -303,24 +303,6 @@ TEST(searching_is_shown_from_its_beginning_to_its_end)
 	lone_close(&l);
 }
 
-/* The nearest by index that has something; of two as near the lower one. */
-TEST(the_nearest_worker_with_tasks_is_robbed)
-{
-	struct hive_worker_options o = { .victim = HIVE_VICTIM_NEAR, .steal_attempts = 1 };
-	struct lone l = { 0 };
-
-	lone_open(&l, 8, o);
-	give_local(&l, 0, 1, 1);
-	give_local(&l, 6, 6, 6);
-	give_local(&l, 1, 2, 2);
-	give_local(&l, 5, 5, 5);
-	fake_log_clear();
-	for (int i = 0; i < 4; i++)
-		lone_beat(&l, 3);
-	CHECK_STR(fake_log(), "2 5 1 6");
-	lone_close(&l);
-}
-
 /* A late thief may still be at the queue of a worker that left: its place is used again for the same order only. */
 TEST(a_place_is_used_again_for_the_same_order_only)
 {

@@ -33,13 +33,16 @@ TEST(worker_options_out_of_range_are_refused)
 	refuse(hive, (struct hive_worker_options){ .kind = 2 });
 	refuse(hive, (struct hive_worker_options){ .kind = (enum hive_worker_kind) - 1 });
 	refuse(hive, (struct hive_worker_options){ .kind = HIVE_WORKER_COMPUTE, .core = &fake_core });
-	refuse(hive, (struct hive_worker_options){ .local_budget = -1 });
+	refuse(hive, (struct hive_worker_options){ .local_budget = -2 });
 	refuse(hive, (struct hive_worker_options){ .private_budget = -1 });
 	refuse(hive, (struct hive_worker_options){ .timer_budget = INT32_MIN });
 	refuse(hive, (struct hive_worker_options){ .pool_probe_interval = -1 });
 	refuse(hive, (struct hive_worker_options){ .pool_batch = -1 });
 	refuse(hive, (struct hive_worker_options){ .pool_batch = 257 });
 	refuse(hive, (struct hive_worker_options){ .steal_attempts = -2 });
+	refuse(hive, (struct hive_worker_options){ .ring_entries = 3 });
+	refuse(hive, (struct hive_worker_options){ .ring_entries = -1 });
+	refuse(hive, (struct hive_worker_options){ .ring_entries = 32769 });
 	refuse(hive, (struct hive_worker_options){ .slice_ns = -1 });
 	refuse(hive, (struct hive_worker_options){ .spin_ns = -2 });
 	refuse(hive, (struct hive_worker_options){ .nice = 20 });
@@ -100,8 +103,10 @@ TEST(hive_options_out_of_range_are_refused)
 	refuse_hive((struct hive_options){ .io_workers = HIVE_WORKERS_MAX + 1 });
 	refuse_hive((struct hive_options){ .compute_workers = -2 });
 	refuse_hive((struct hive_options){ .compute_workers = INT32_MAX });
-	refuse_hive((struct hive_options){ .preset = 3 });
+	refuse_hive((struct hive_options){ .preset = 4 });
 	refuse_hive((struct hive_options){ .preset = (enum hive_preset) - 1 });
+	refuse_hive((struct hive_options){ .placement = 3 });
+	refuse_hive((struct hive_options){ .placement = (enum hive_placement) - 1 });
 	refuse_hive((struct hive_options){ .io = &bad });
 	refuse_hive((struct hive_options){ .compute = &bad });
 	refuse_hive((struct hive_options){ .io = &reserved, .io_workers = 1 });
@@ -113,7 +118,7 @@ TEST(hive_options_out_of_range_are_refused)
 	incomplete.open = NULL;
 	refuse_hive((struct hive_options){ .host = &(struct hive_host){ .core = &incomplete } });
 	refuse_hive((struct hive_options){ .reserve_tasks = SIZE_MAX });
-	for (int i = 0; i < 8; i++) {
+	for (int i = 0; i < 6; i++) {
 		struct hive_options o = { .io_workers = 1 };
 
 		o.reserved[i] = 1;

@@ -126,7 +126,7 @@ TEST(parameters_out_of_their_domain_are_refused)
 		{ .local_capacity = 131072 },
 		{ .local_capacity = -4 },
 		{ .local_capacity = 48 },
-		{ .local_budget = -1 },
+		{ .local_budget = -2 },
 		{ .private_budget = -1 },
 		{ .timer_budget = -1 },
 		{ .pool_probe_interval = -1 },

@@ -90,7 +90,7 @@ TEST(senseless_sources_are_refused)
 	CHECK_ERR(hive_source_start(NULL), -EINVAL);
 	make(&source, -1);
 	CHECK_ERR(hive_source_start(&source), -EINVAL);
-	hive_source_init(&source, HIVE_SOURCE_FD, 5, 128, count, NULL);
+	hive_source_init(&source, HIVE_SOURCE_FD, 5, 256, count, NULL);
 	CHECK_ERR(hive_source_start(&source), -EINVAL);
 	hive_source_init(&source, HIVE_SOURCE_FD, 5, HIVE_EVENT_IN, NULL, NULL);
 	CHECK_ERR(hive_source_start(&source), -EINVAL);
@@ -101,7 +101,7 @@ TEST(senseless_sources_are_refused)
 	make(&source, 5);
 	CHECK_ERR(hive_source_modify(&source, HIVE_EVENT_IN), -EINVAL); /* not started */
 	CHECK_OK(hive_source_start(&source));
-	CHECK_ERR(hive_source_modify(&source, 128), -EINVAL);
+	CHECK_ERR(hive_source_modify(&source, 256), -EINVAL);
 	CHECK_EQ(source.events, HIVE_EVENT_IN);
 	CHECK_EQ(hive_source_stop(&source), 1);
 	lone_close(&l);

@@ -349,6 +349,13 @@ static void act(struct program *p, bool inside)
 
 /* ---- one program from beginning to end ---- */
 
+/* How far CPUs are from each other in every other program: two on a node. */
+static int by_pairs(void *arg, uint32_t a, uint32_t b)
+{
+	(void)arg;
+	return a / 2 == b / 2 ? 2 : 4;
+}
+
 static void begin(struct program *p, uint64_t seed)
 {
 	struct hive_sim_options how = { .seed = seed };
@@ -362,9 +369,11 @@ static void begin(struct program *p, uint64_t seed)
 	if (draw(p, 4) == 0)
 		how.fail_percent = 1 + draw(p, 30);
 	how.spurious_percent = draw(p, 3) ? 0 : 1 + draw(p, 60);
+	how.cpu_distance = draw(p, 2) ? by_pairs : NULL;
 	EXPECT(hive_sim_create(&how, &p->sim) == 0);
 	options.host = hive_sim_host(p->sim);
-	options.preset = (enum hive_preset)draw(p, 3);
+	options.preset = (enum hive_preset)draw(p, 4);
+	options.placement = (enum hive_placement)draw(p, 3);
 	options.io_workers = 1 + (int32_t)draw(p, 4);
 	options.compute_workers = 1 + (int32_t)draw(p, 2);
 	io.local_capacity = 4 << draw(p, 3);

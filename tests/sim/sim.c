@@ -310,6 +310,110 @@ TEST(senseless_options_of_the_simulator_are_refused)
 
 	CHECK_ERR(hive_sim_create(&(struct hive_sim_options){ .fail_percent = 101 }, &sim), -EINVAL);
 	CHECK_ERR(hive_sim_create(&(struct hive_sim_options){ .spurious_percent = 101 }, &sim), -EINVAL);
+	CHECK_ERR(hive_sim_create(&(struct hive_sim_options){ .beat_ns = -1 }, &sim), -EINVAL);
 	CHECK_ERR(hive_sim_create(NULL, NULL), -EINVAL);
 	CHECK(!sim);
+}
+
+/* ---- tasks that take time ---- */
+
+static struct {
+	struct hive_sim *sim;
+	struct hive *hive;
+	int64_t ends_ns[4];
+	int count;
+} spent;
+
+static void take_a_millisecond(void *arg)
+{
+	int64_t begin_ns = hive_now(spent.hive);
+
+	(void)arg;
+	CHECK_OK(hive_sim_spend(spent.sim, HIVE_US(400)));
+	CHECK_OK(hive_sim_spend(spent.sim, HIVE_US(600)));
+	CHECK_EQ(hive_now(spent.hive) - begin_ns, HIVE_MS(1));
+	spent.ends_ns[spent.count++] = hive_now(spent.hive);
+}
+
+static void note_time(void *arg)
+{
+	*(int64_t *)arg = hive_now(spent.hive);
+}
+
+static void begin_spending(uint64_t seed, int32_t workers, int64_t beat_ns)
+{
+	struct hive_worker_options io = { .local_budget = 1, .private_budget = 1, .pool_batch = 1 };
+
+	spent.count = 0;
+	spent.sim = new_sim((struct hive_sim_options){ .seed = seed, .beat_ns = beat_ns });
+	spent.hive = start_in(spent.sim, (struct hive_options){ .io_workers = workers, .io = &io });
+	hive_sim_advance(spent.sim, HIVE_MS(10)); /* all asleep */
+}
+
+static void end_spending(void)
+{
+	end_of(spent.hive);
+	CHECK_OK(hive_sim_destroy(spent.sim));
+}
+
+/* Workers take time at the same time, one worker one time after the other. */
+TEST(time_that_tasks_take_passes_for_their_worker)
+{
+	for (uint64_t seed = 1; seed <= 20; seed++)
+		for (int32_t workers = 1; workers <= 4; workers *= 2) {
+			begin_spending(seed, workers, 0);
+			for (int i = 0; i < 4; i++)
+				CHECK_OK(hive_post(spent.hive, take_a_millisecond, NULL));
+			hive_sim_advance(spent.sim, HIVE_FOREVER);
+			CHECK_EQ(spent.count, 4);
+			for (int i = 0; i < 4; i++)
+				CHECK_EQ(spent.ends_ns[i], HIVE_MS(10) + HIVE_MS(1) * (i / workers + 1));
+			end_spending();
+		}
+}
+
+/* What is for a worker that is at it waits until it is done; what is for anybody is taken by another, at once. */
+TEST(who_is_at_it_makes_no_beat_and_does_not_sleep)
+{
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		int64_t there_ns = 0, anywhere_ns = 0;
+
+		begin_spending(seed, 2, 0);
+		CHECK_OK(hive_post_to(spent.hive, HIVE_WORKER_MAIN, take_a_millisecond, NULL));
+		hive_sim_advance(spent.sim, HIVE_US(500));
+		CHECK_OK(hive_post_to(spent.hive, HIVE_WORKER_MAIN, note_time, &there_ns));
+		CHECK_OK(hive_post(spent.hive, note_time, &anywhere_ns));
+		hive_sim_advance(spent.sim, 0);
+		CHECK_EQ(anywhere_ns, HIVE_MS(10) + HIVE_US(500));
+		CHECK_EQ(there_ns, 0);
+		hive_sim_advance(spent.sim, HIVE_FOREVER);
+		CHECK_EQ(there_ns, HIVE_MS(11));
+		end_spending();
+	}
+}
+
+/* With beat_ns each beat takes time, and nobody makes one without reason. */
+TEST(beats_can_take_time)
+{
+	int64_t when_ns[3], began_ns;
+
+	begin_spending(1, 1, 100);
+	CHECK_EQ(hive_sim_advance(spent.sim, HIVE_S(1)), 0);
+	began_ns = hive_now(spent.hive);
+	for (int i = 0; i < 3; i++)
+		CHECK_OK(hive_post_to(spent.hive, HIVE_WORKER_MAIN, note_time, &when_ns[i]));
+	hive_sim_advance(spent.sim, HIVE_FOREVER);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(when_ns[i], began_ns + 100 * i);
+	end_spending();
+}
+
+TEST(time_can_be_spent_in_tasks_alone)
+{
+	struct hive_sim *sim = new_sim((struct hive_sim_options){ .seed = 1 });
+
+	CHECK_ERR(hive_sim_spend(sim, 1), -EPERM);
+	CHECK_ERR(hive_sim_spend(sim, -1), -EINVAL);
+	CHECK_ERR(hive_sim_spend(NULL, 1), -EINVAL);
+	CHECK_OK(hive_sim_destroy(sim));
 }

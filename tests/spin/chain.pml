@@ -155,6 +155,10 @@ beat:	if
 #endif
 	:: else
 	fi;
+	if
+	:: COMMITS(w)
+	:: else -> get_up(w); goto work
+	fi;
 end_asleep:
 	atomic { wake_flag[w] -> wake_flag[w] = false }
 	get_up(w);

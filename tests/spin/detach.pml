@@ -106,6 +106,10 @@ beat:	if
 	:: found -> get_up(w); goto work
 	:: else
 	fi;
+	if
+	:: COMMITS(w)
+	:: else -> get_up(w); goto work
+	fi;
 end_asleep:
 #ifdef LONG_HOOK
 	rests = true;
@@ -160,6 +164,10 @@ beat:	if
 	if
 	:: found || inbox || leave -> get_up(w); goto work
 	:: else
+	fi;
+	if
+	:: COMMITS(w)
+	:: else -> get_up(w); goto work
 	fi;
 end_asleep:
 	atomic { wake_flag[w] -> wake_flag[w] = false }

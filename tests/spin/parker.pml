@@ -108,6 +108,10 @@ beat:	get_up(w);
 #endif
 	:: else
 	fi;
+	if
+	:: COMMITS(w)
+	:: else -> get_up(w); goto beat
+	fi;
 	park_here(w);
 	goto beat;
 #ifdef LONG

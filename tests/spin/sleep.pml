@@ -135,7 +135,11 @@ beat:	if /* turn_core(): time_to_sleep() */
 	fi;
 #endif
 #endif
-#ifdef BUG_FLAG_CLEARED_LATE /* a wake that came since the announcement is thrown away */
+	if
+	:: COMMITS(w)
+	:: else -> get_up(w); goto no_wait
+	fi;
+#ifdef BUG_FLAG_CLEARED_LATE /* a wake that came since it committed itself is thrown away */
 	wake_flag[w] = false;
 #endif
 	/* sleep_in_core() */

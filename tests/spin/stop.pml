@@ -254,6 +254,10 @@ beat:	if
 	:: leave || found -> get_up(w); goto work
 	:: else
 	fi;
+	if
+	:: COMMITS(w)
+	:: else -> get_up(w); goto work
+	fi;
 end_asleep:
 	atomic { wake_flag[w] || (late && state == DRAINING) -> wake_flag[w] = false }
 	get_up(w);
@@ -374,6 +378,10 @@ beat:	get_up(w);
 	if
 	:: found || state >= DRAINING -> get_up(w); goto beat
 	:: else
+	fi;
+	if
+	:: COMMITS(w)
+	:: else -> get_up(w); goto beat
 	fi;
 end_asleep:
 	atomic { wake_flag[w] -> wake_flag[w] = false }

@@ -264,7 +264,8 @@ TEST(small_queues_and_few_workers_bear_many_fibers)
 {
 	struct hive_worker_options small = { .local_capacity = 4 };
 
-	stress(HIVE_DRAIN, (struct hive_options){ .io_workers = 2, .compute_workers = 2, .io = &small },
+	stress(HIVE_DRAIN,
+	       (struct hive_options){ .io_workers = 2, .compute_workers = 2, .io = &small, .mesh = HIVE_MESH_ON },
 	       test_stress_ns() / 2);
 }
 
@@ -275,5 +276,8 @@ TEST(a_stop_in_the_middle_of_everything_loses_nobody)
 
 	for (int round = 0; hive_now(NULL) < limit; round++)
 		stress(round % 3 ? HIVE_NOW : HIVE_DRAIN,
-		       (struct hive_options){ .io_workers = 2, .compute_workers = round % 2 }, HIVE_MS(20));
+		       (struct hive_options){ .io_workers = 2,
+		                              .compute_workers = round % 2,
+		                              .mesh = round / 2 % 2 ? HIVE_MESH_ON : HIVE_MESH_OFF },
+		       HIVE_MS(20));
 }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -13,7 +14,7 @@
 
 #include <rophive/hive.h>
 
-enum { POSTERS = 3 };
+enum { POSTERS = 3, FAR_AHEAD = 100000 };
 
 /* One line of the ledger per run. Everything here is counted by the test itself, nothing is taken from the library. */
 struct ledger {
@@ -51,7 +52,20 @@ static void entry(struct ledger *l, int r, uint64_t tasks)
 		atomic_fetch_add_explicit(&l->refused, tasks, memory_order_relaxed);
 }
 
-/* A task that posts through the doors that only workers have. */
+static void post_somewhere(struct ledger *l, uint64_t random)
+{
+	uint32_t ids[32];
+	size_t n = hive_workers(l->hive, ids, 32);
+	int r;
+
+	if (n == 0 || n > 32)
+		return;
+	r = hive_post_to(l->hive, ids[random % n], count, l);
+	CHECK(r == 0 || r == -ESRCH || r == -EINVAL || r == -ESHUTDOWN); /* gone meanwhile, a compute worker, stopped */
+	entry(l, r, 1);
+}
+
+/* A task that posts through the doors that only workers have, and sends letters. */
 static void breed(void *arg)
 {
 	struct ledger *l = arg;
@@ -61,6 +75,9 @@ static void breed(void *arg)
 	entry(l, hive_post_self(count, l), 1);
 	entry(l, hive_post(l->hive, count, l), 1);
 	entry(l, hive_post_self_after(HIVE_US(50), count, l, NULL), 1);
+	if (atomic_load_explicit(&l->ran, memory_order_relaxed) % 64 == 0)
+		for (uint64_t i = 0; i < 100; i++) /* more than a lane holds */
+			post_somewhere(l, i / 40);
 }
 
 /* Fills the local queue beyond its capacity: spills. */
@@ -106,17 +123,14 @@ static void post_and_come_back(struct ledger *l)
 	entry(l, hive_post_compute_then(l->hive, first_half, HIVE_WORKER_MAIN, count, l), 1);
 }
 
-static void post_somewhere(struct ledger *l, uint64_t random)
+/* Posters that no worker can follow would fill the memory, and their end would have to catch up. */
+static bool is_far_ahead(struct ledger *l)
 {
-	uint32_t ids[32];
-	size_t n = hive_workers(l->hive, ids, 32);
-	int r;
+	uint64_t over = atomic_load_explicit(&l->ran, memory_order_relaxed) +
+	                atomic_load_explicit(&l->cancelled, memory_order_relaxed) +
+	                atomic_load_explicit(&l->dropped, memory_order_relaxed);
 
-	if (n == 0 || n > 32)
-		return;
-	r = hive_post_to(l->hive, ids[random % n], count, l);
-	CHECK(r == 0 || r == -ESRCH || r == -EINVAL || r == -ESHUTDOWN); /* gone meanwhile, a compute worker, stopped */
-	entry(l, r, 1);
+	return atomic_load_explicit(&l->accepted, memory_order_relaxed) > over + FAR_AHEAD;
 }
 
 static void *poster(void *arg)
@@ -127,6 +141,10 @@ static void *poster(void *arg)
 	while (!atomic_load_explicit(&l->over, memory_order_relaxed)) {
 		uint64_t random = rng_next(&rng);
 
+		if (is_far_ahead(l)) {
+			sched_yield();
+			continue;
+		}
 		switch (random >> 60) {
 		case 0:
 			post_many(l, false);
@@ -171,6 +189,7 @@ static void begin(struct ledger *l, struct hive_options options)
 	l->seed = (uint64_t)test_env("ROPHIVE_STRESS_SEED", 1);
 	options.on_drop = dropped;
 	options.on_warn = warned;
+	options.stall_ns = HIVE_OFF; /* on a full machine somebody may not get a CPU for long */
 	options.hook_arg = l;
 	CHECK_OK(hive_create(&options, &l->hive));
 	CHECK_OK(hive_start(l->hive));
@@ -227,7 +246,7 @@ TEST(post_everything_from_everywhere)
 	struct hive_worker_options small = { .local_capacity = 64 };
 	struct ledger l;
 
-	begin(&l, (struct hive_options){ .io_workers = 3, .compute_workers = 2, .io = &small });
+	begin(&l, (struct hive_options){ .io_workers = 3, .compute_workers = 2, .io = &small, .mesh = HIVE_MESH_ON });
 	start_posters(&l, threads);
 	pass_time(test_stress_ns());
 	finish(&l, threads, HIVE_DRAIN);
@@ -258,7 +277,7 @@ TEST(post_everything_to_many_workers)
 	pthread_t threads[POSTERS];
 	struct ledger l;
 
-	begin(&l, (struct hive_options){ .io_workers = 16, .compute_workers = 8 });
+	begin(&l, (struct hive_options){ .io_workers = 16, .compute_workers = 8, .mesh = HIVE_MESH_ON });
 	start_posters(&l, threads);
 	pass_time(test_stress_ns() / 2);
 	finish(&l, threads, HIVE_NOW);
@@ -274,7 +293,7 @@ TEST(attach_and_detach_under_load)
 	int cycles = 0;
 
 	CHECK_OK(hive_core_find("poll", &poll_core));
-	begin(&l, (struct hive_options){ .io_workers = 2, .compute_workers = 1 });
+	begin(&l, (struct hive_options){ .io_workers = 2, .compute_workers = 1, .mesh = HIVE_MESH_ON });
 	start_posters(&l, threads);
 	end = hive_deadline(NULL, test_stress_ns());
 	while (hive_now(NULL) < end) {
@@ -296,6 +315,46 @@ TEST(attach_and_detach_under_load)
 	}
 	CHECK(cycles > 0);
 	finish(&l, threads, HIVE_DRAIN);
+}
+
+static long resident_pages(void)
+{
+	FILE *statm = fopen("/proc/self/statm", "re");
+	long all = 0, resident = 0;
+
+	CHECK(statm && fscanf(statm, "%ld %ld", &all, &resident) == 2);
+	fclose(statm);
+	return resident;
+}
+
+/* 10,000 cycles, or as many as there is time for: nothing is lost, and memory is where it was after the first ones. What the posters have
+ * waiting varies, so that is measured when all of it has run.                                                           */
+TEST(resize_under_load)
+{
+	enum { CYCLES = 10000, FIRST = 50 };
+	pthread_t threads[POSTERS];
+	struct ledger l;
+	int64_t end;
+	long before = 0;
+	int cycles = 0;
+
+	for (int half = 0; half < 2; half++) {
+		begin(&l, (struct hive_options){ .io_workers = 1, .compute_workers = 1 });
+		start_posters(&l, threads);
+		end = hive_deadline(NULL, half ? test_stress_ns() : HIVE_MS(200));
+		for (cycles = 0; cycles < (half ? CYCLES : FIRST) && (hive_now(NULL) < end || cycles < FIRST);
+		     cycles++) {
+			CHECK_OK(hive_resize(l.hive, 4, 2, HIVE_FOREVER));
+			CHECK_OK(hive_resize(l.hive, 1 + cycles % 2, 1, HIVE_FOREVER));
+		}
+		finish(&l, threads, HIVE_DRAIN);
+		if (!half)
+			before = resident_pages();
+	}
+	printf("%d cycles, %ld pages, then %ld\n", cycles, before, resident_pages());
+#if defined(__x86_64__) && !TEST_ASAN && !TEST_TSAN /* an emulator has memory of its own */
+	CHECK(resident_pages() < before + 2048);
+#endif
 }
 
 /* stop races with posters that go on posting; afterwards every door is shut. */

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/invariants.h"
 
+#include "fiber/wait.h"
+#include "io/seat.h"
+#include "sync/channel.h"
+#include "sync/inside.h"
+#include "sync/semaphore.h"
+#include "sync/words.h"
+
 /* ---- always ---- */
 
 #if defined(HIVE_LOCKED_QUEUES)
@@ -67,6 +74,27 @@ static const char *check_idle(struct workers *set)
 	return bits_set(&set->idle, limit) > limit ? "idle set: a bit that belongs to nobody" : NULL;
 }
 
+/* ---- operations: a desk is its worker's, who may be in the middle of something ---- */
+
+static struct desk *desk_of(struct worker *w)
+{
+	return w->kind == HIVE_WORKER_IO ? (struct desk *)w->place.cache[GUESTS_IO] : NULL;
+}
+
+/* One may be entering or leaving the list. */
+static const char *check_desk(struct desk *desk)
+{
+	uint32_t counted = load_relaxed(&desk->place->under_way), n = 0;
+
+	for (struct hive_op *op = desk->ops; op; op = (struct hive_op *)op->next, n++) {
+		if (load_relaxed(&op->owner) != desk)
+			return "desk: an operation that is another's";
+		if (load_relaxed(&op->state) == 0)
+			return "desk: an operation that is not under way";
+	}
+	return n > counted + 1 || counted > n + 1 ? "desk: operations are counted wrong" : NULL;
+}
+
 static const char *check_set(struct workers *set)
 {
 	const char *wrong = check_idle(set);
@@ -80,6 +108,8 @@ static const char *check_set(struct workers *set)
 			wrong = "registry: a worker in a foreign slot";
 		else if (w->kind == HIVE_WORKER_IO)
 			wrong = w->local.oldest ? check_ring(&w->local.ring) : check_deque(&w->local.deque);
+		if (!wrong && desk_of(w))
+			wrong = check_desk(desk_of(w));
 	}
 	if (!wrong && load_relaxed(&set->count) + 1 < live)
 		wrong = "registry: fewer workers counted than live";
@@ -99,12 +129,63 @@ const char *invariants_always(struct hive *hive)
 
 /* ---- quiet ---- */
 
+/* Nobody has asked for its end, and it waits for something. */
+static const char *check_op_quiet(struct desk *desk, const struct hive_op *op)
+{
+	const struct seat *seat = op->waits ? seat_at(desk, op_waits_at(op)) : NULL;
+	const struct hive_op *at = seat ? seat->first : NULL;
+
+	if (load_relaxed(&op->state) != OP_UNDER_WAY)
+		return "an operation sleeps that shall end, or is on its way";
+	while (at && at != op)
+		at = (const struct hive_op *)at->behind;
+	if (op->waits && !at)
+		return "an operation waits where nobody knows of it";
+	return op->waits || op->native || op->hungry ? NULL : "an operation waits for nothing";
+}
+
+static const char *check_seat_quiet(const struct seat *seat)
+{
+	const struct hive_op *op = seat->first, *last = NULL;
+
+	for (; op; last = op, op = (const struct hive_op *)op->behind)
+		if (!op->waits || op_waits_at(op) != (int)seat->source.handle)
+			return "seat: who waits there does not know";
+	if (last != seat->last)
+		return "seat: its last is not the last";
+	if (seat_is_waited_at(seat) && !seat->added && !seat->doubtful)
+		return "seat: somebody waits there, and nobody will tell";
+	return seat->doubtful && seat->desk->doubt_alarm == 0 ? "seat: in doubt, and nobody looks" : NULL;
+}
+
+static const char *check_desk_quiet(struct desk *desk)
+{
+	const char *wrong = NULL;
+	uint32_t n = 0;
+
+	for (struct hive_op *op = desk->ops; op && !wrong; op = (struct hive_op *)op->next, n++)
+		wrong = check_op_quiet(desk, op);
+	if (!wrong && n != load_relaxed(&desk->place->under_way))
+		wrong = "desk: operations are counted wrong";
+	for (uint32_t i = 0; i < desk->chunk_count * SEAT_CHUNK && !wrong; i++) {
+		struct seat *seat = seat_at(desk, (int)i);
+
+		wrong = seat ? check_seat_quiet(seat) : NULL;
+	}
+	return wrong;
+}
+
 static const char *check_worker_quiet(struct worker *w)
 {
-	if (w->mail.first || w->yielded.first || w->outbox_count > 0 || local_size(&w->local) > 0)
+	uint32_t lanes;
+
+	if (w->mail.first || w->yielded.first || w->outbox_count > 0 || local_size(&w->local) > 0 ||
+	    (w->kind == HIVE_WORKER_IO && tray_length(&w->placed) > 0) || w->brought_count > 0)
 		return "a worker sleeps on tasks of its own";
 	if (!inbox_is_empty(&w->inbox))
 		return "a worker sleeps on a full inbox";
+	if (hive__letters_in_lanes(w, &lanes) > 0)
+		return "a worker sleeps on letters in a lane";
 	if (load_relaxed(&w->stats.private_tasks) != 0)
 		return "private tasks are counted and not there";
 	if (load_relaxed(&w->woken) != w->claims)
@@ -113,7 +194,7 @@ static const char *check_worker_quiet(struct worker *w)
 		return "a worker sleeps as a searcher";
 	if (!timers_valid(&w->timers))
 		return "timers are out of order";
-	return NULL;
+	return desk_of(w) ? check_desk_quiet(desk_of(w)) : NULL;
 }
 
 static const char *check_set_quiet(struct workers *set)
@@ -149,4 +230,82 @@ const char *invariants_quiet(struct hive *hive)
 	if (!wrong)
 		wrong = check_set_quiet(&hive->io);
 	return wrong ? wrong : check_set_quiet(&hive->compute);
+}
+
+/* ---- what fibers and threads share: whoever has the latch is in the middle of something ---- */
+
+static const char *check_list(const struct wait_list *list)
+{
+	struct wait_node *const *link = &list->first;
+
+	for (const struct wait_node *node = list->first; node; node = node->next) {
+		if (node->link != link)
+			return "a list of waits: somebody in it does not know";
+		link = &node->next;
+	}
+	return list->first && list->last != link ? "a list of waits: its end is not its last" : NULL;
+}
+
+/* Its word says whether there is somebody. */
+static const char *check_waits(uint64_t word, uint64_t bit, const struct wait_list *list)
+{
+	if (!(word & bit) != !list->first)
+		return list->first ? "somebody waits, and the word does not say so"
+		                   : "the word says that somebody waits, and nobody does";
+	return check_list(list);
+}
+
+const char *invariants_mutex(struct hive_mutex *mutex)
+{
+	uint64_t word = load_relaxed(&mutex->state);
+
+	if (word & LATCH_TAKEN)
+		return NULL;
+	if (!mutex_holder(word) && (word & (WORD_WAITERS | MUTEX_WAKING)) == WORD_WAITERS)
+		return "mutex: it is free, and who waits is not told";
+	return check_waits(word, WORD_WAITERS, list_in(mutex->waiters));
+}
+
+const char *invariants_cond(struct hive_cond *cond)
+{
+	uint64_t word = load_relaxed(&cond->state);
+
+	return word & LATCH_TAKEN ? NULL : check_waits(word, WORD_WAITERS, list_in(cond->waiters));
+}
+
+const char *invariants_semaphore(struct hive_semaphore *semaphore)
+{
+	const struct wait_list *list = list_in(semaphore->waiters);
+	uint64_t word = load_relaxed(&semaphore->state);
+
+	if (word & LATCH_TAKEN)
+		return NULL;
+	if (list->first && ((const struct semaphore_node *)list->first)->wants <= semaphore_count(word))
+		return "semaphore: who waits in front could have what it wants";
+	return check_waits(word, WORD_WAITERS, list);
+}
+
+const char *invariants_channel(struct hive_channel *channel)
+{
+	uint64_t word = load_relaxed(&channel->word);
+	size_t count = load_relaxed(&channel->count);
+	const char *wrong;
+
+	if (word & LATCH_TAKEN)
+		return NULL;
+	wrong = check_waits(word, CHANNEL_SENDERS, &channel->senders);
+	if (!wrong)
+		wrong = check_waits(word, CHANNEL_RECEIVERS, &channel->receivers);
+	if (wrong)
+		return wrong;
+	if (count > channel->capacity ||
+	    (channel->capacity && (channel->head + count) % channel->capacity != channel->tail))
+		return "channel: its places and its count differ";
+	if (channel->receivers.first && (count > 0 || channel->senders.first))
+		return "channel: somebody waits for an item, and there is one";
+	if (channel->senders.first && count < channel->capacity)
+		return "channel: somebody waits for room, and there is some";
+	return (word & CHANNEL_CLOSED) && (channel->senders.first || channel->receivers.first)
+	               ? "channel: somebody waits in it, and it is closed"
+	               : NULL;
 }

@@ -99,7 +99,7 @@ TEST(items_of_any_size)
 TEST(wrong_use_is_told)
 {
 	uint64_t value = 0;
-	uint64_t other[64] = { 0 }; /* memory that is no channel */
+	alignas(64) uint64_t other[64] = { 0 }; /* memory that is no channel */
 
 	CHECK_ERR(hive_channel_create(8, 1, NULL), -EINVAL);
 	CHECK_ERR(hive_channel_create(0, 1, &channel), -EINVAL);

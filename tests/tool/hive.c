@@ -176,19 +176,27 @@ TEST(bench_runs_each_scenario_that_it_lists)
 {
 	static const struct {
 		const char *name, *keys;
-	} more[] = { { "spawn_local", "ops_per_s" },
-		     { "ping", "p50_ns p95_ns p99_ns p999_ns floor_p50_ns" },
-		     { "ping_hot", "p50_ns p95_ns p99_ns" },
-		     { "eventfd_floor", "p50_ns p99_ns" },
-		     { "timer", "ops_per_s p50_ns p99_ns min_ns cpu_s" },
-		     { "timer_cancel", "ops_per_s" },
-		     { "switch", "ops_per_s switch_ns enter_switch_ns stack_get_put_ns" },
-		     { "idle", "cpu_s cpu_percent context_switches" },
-		     { "yield", "ops_per_s" },
-		     { "chan", "ops_per_s" },
-		     { "skynet_fiber", "ops_per_s seconds" },
-		     { "spawn_join", "ops_per_s ns_each" },
-		     { "fibers_asleep", "ops_per_s create_s bytes_each wake_all_s" } };
+	} more[] = {
+		{ "spawn_local", "ops_per_s" },
+		{ "ping", "p50_ns p95_ns p99_ns p999_ns floor_p50_ns" },
+		{ "ping_hot", "p50_ns p95_ns p99_ns" },
+		{ "eventfd_floor", "p50_ns p99_ns" },
+		{ "timer", "ops_per_s p50_ns p99_ns min_ns cpu_s" },
+		{ "timer_cancel", "ops_per_s" },
+		{ "switch", "ops_per_s switch_ns enter_switch_ns stack_get_put_ns" },
+		{ "idle", "cpu_s cpu_percent context_switches" },
+		{ "numa_sim", "random_16_far busiest_16_far near_16_far random_64_steals near_64_steals near_64_far" },
+		{ "yield", "ops_per_s" },
+		{ "chan", "ops_per_s" },
+		{ "skynet_fiber", "ops_per_s seconds" },
+		{ "spawn_join", "ops_per_s ns_each" },
+		{ "fibers_asleep", "ops_per_s create_s bytes_each wake_all_s" },
+		{ "echo_server", "ops_per_s cpu_ns_each p99_ns raw_ops_per_s raw_cpu_ns_each raw_ratio raw_cpu_ratio" },
+		{ "file_read", "ops_per_s cpu_ns_each threads_ops_per_s threads_ratio" },
+		{ "file_write", "ops_per_s cpu_ns_each threads_ops_per_s threads_ratio" },
+		{ "file_stall",
+		  "late_p50_ns late_p99_ns late_max_ns stall_max_ns stall_over_1ms pread_stall_max_ns alone_stall_max_ns" }
+	};
 	char *lines[64], names[64][32];
 	int count;
 
@@ -205,7 +213,8 @@ TEST(bench_runs_each_scenario_that_it_lists)
 		if (strcmp(names[i], "delay") == 0 || strcmp(names[i], "mixed") == 0 ||
 		    strcmp(names[i], "mixed_ui") == 0)
 			continue; /* have their own test, and take long */
-		line = sample(names[i], "--n 30 --seconds 0.05");
+		line = sample(names[i],
+		              "--n 30 --seconds 0.05 --bytes 16384"); /* files of gigabytes are for measuring */
 		for (size_t j = 0; j < sizeof more / sizeof *more; j++)
 			if (strcmp(names[i], more[j].name) == 0)
 				check_numbers(line, more[j].keys);
@@ -213,6 +222,17 @@ TEST(bench_runs_each_scenario_that_it_lists)
 }
 
 /* Fibers on two workers; several who send and receive. */
+TEST(bench_stalls_by_splicing_files_too)
+{
+	const char *line;
+
+	if (!find_tool())
+		return;
+	line = sample("file_stall", "--n 65536 --seconds 0.05 --bytes 131072 --depth 3 --files --splice --cold");
+	CHECK_EQ((int64_t)json_number(line, "files", -1), 3);
+	check_numbers(line, "late_mb_per_s stall_max_ns stall_over_1ms pread_mb_per_s pread_stall_over_1ms");
+}
+
 TEST(bench_of_fibers_keeps_its_books_on_two_workers)
 {
 	const char *line;
@@ -335,6 +355,8 @@ TEST(doctor_prints_json)
 	CHECK(json_is_valid(lines[0]));
 	CHECK(json_find(lines[0], "system") && json_find(lines[0], "cpus") && json_find(lines[0], "cores"));
 	CHECK(json_says(json_find(lines[0], "cores"), "poll", "yes"));
+	CHECK(json_find(json_find(lines[0], "cores"), "uring") &&
+	      json_find(json_find(lines[0], "limits"), "somaxconn"));
 	CHECK(json_find(lines[0], "usable"));
 }
 
@@ -374,7 +396,7 @@ static bool mentions(const char *path, const char *word)
 /* in the sources: each scenario has a warm-up, and none prints. */
 TEST(each_scenario_warms_up_and_none_prints)
 {
-	static const char *const printing[] = { "printf(", "puts(", "putchar(", "fwrite(" };
+	static const char *const printing[] = { "\tprintf(", " printf(", "fprintf(", "puts(", "putchar(", "fwrite(" };
 	char path[4096];
 	struct dirent *entry;
 	DIR *bench;
@@ -402,13 +424,14 @@ TEST(each_scenario_warms_up_and_none_prints)
 	CHECK(scenarios >= 10);
 }
 
-/* R-192: nothing is needed but the C library: no other shared object is in this very process, nor asked for by the
- * tool.                                                                                                            */
+/* R-192: nothing is needed but the C library, and liburing if the build has found it: no other shared object is in this very
+ * process, nor asked for by the tool.                                                                                       */
 TEST(tests_and_tool_need_no_third_party_library)
 {
-	static const char *const known[] = { "/ld-linux",   "/libc.",    "/libc-",   "/libm.",   "/libm-",
-		                             "/libpthread", "/libgcc_s", "/libasan", "/libtsan", "/libubsan",
-		                             "/libstdc++",  "/libdl",    "/librt",   "/ld-",     "/libresolv" };
+	static const char *const known[] = { "/ld-linux", "/libc.",      "/libc-",     "/libm.",
+		                             "/libm-",    "/libpthread", "/libgcc_s",  "/libasan",
+		                             "/libtsan",  "/libubsan",   "/libstdc++", "/libdl",
+		                             "/librt",    "/ld-",        "/libresolv", "/liburing" };
 	FILE *maps = fopen("/proc/self/maps", "r");
 	char line[4096];
 

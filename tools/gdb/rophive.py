@@ -3,6 +3,7 @@
 
     (gdb) source rophive.py
     (gdb) hive fibers            all fibers of all hives: address, name, what they do and wait for, worker
+    (gdb) hive ops               operations under way, by worker: address, what, descriptor, until when, who is told
     (gdb) hive bt FIBER          backtrace of one: its address, its handle, or its name
     (gdb) hive enter FIBER       from here on bt, up, frame N, info locals are about that fiber; frame 0 is of the thread
     (gdb) hive leave             back to the thread
@@ -19,6 +20,7 @@ import gdb.unwinder
 
 PHASES = ("ready", "about to wait", "waits", "woken", "woken by its deadline", "woken by a cancel")
 AWAKE = 0
+GUESTS_IO = 1  # src/sched/guest.h
 ADDRESS_BITS = 48  # above them a handle has its generation (src/fiber/fiber.h)
 
 # x86-64: where a saved frame has pc and frame pointer, and its size, when the switch is inline (src/fiber/switch_x86_64.h)
@@ -60,8 +62,11 @@ class Library:
         self.fibers = gdb.lookup_type("struct fibers", self._fibers).pointer()
         self.fiber = gdb.lookup_type("struct hive_fiber", self._fibers).pointer()
         self.stacks = gdb.lookup_type("struct stacks", self._stacks).pointer()
-        self.stack_top = self.constant("STACK_TOP", 512)
         self.shift_first = self.constant("STACK_SHIFT_FIRST", 14)
+
+    def desk(self):
+        start = gdb.lookup_global_symbol("hive__op_begin") or gdb.lookup_static_symbol("hive__op_begin")
+        return gdb.lookup_type("struct desk", start.symtab.static_block()).pointer()
 
     def constant(self, name, otherwise):
         symbol = gdb.lookup_symbol(name, self._stacks)[0]
@@ -105,7 +110,10 @@ class Fiber:
         if self.worker is not None:
             return "runs on " + self.worker
         words = PHASES[self.phase] if self.phase < len(PHASES) else "?"
-        return words + ": " + why.string() if self.phase != AWAKE and int(why) else words
+        if self.phase == AWAKE or not int(why):
+            return words
+        reason = why.string()
+        return words + ": " + reason + (str(int(self.at["waiter"]["number"])) if reason.endswith(" ") else "")
 
     def fn(self):
         symbol = re.search(r"<(.*)>", str(self.at["fn"]))
@@ -118,20 +126,41 @@ class Fiber:
         return top - (1 << (size - 1).bit_length()) <= address < top
 
 
+def fiber_below(top):
+    """As fiber_of_stack() does."""
+    colour = (top * 0x9E3779B97F4A7C15 & (1 << 64) - 1) >> 60
+    return top - 512 - colour * 64
+
+
 def fibers_of(library, hive):
     """As hive__stacks_visit() does: each slot of each region may have a fiber at its top."""
-    if not int(hive["guests"]):
+    if not int(hive["guests"][0]):
         return
-    classes = hive["guests"].cast(library.fibers)["stacks"].cast(library.stacks)["classes"]
+    classes = hive["guests"][0].cast(library.fibers)["stacks"].cast(library.stacks)["classes"]
     for i in range(classes.type.range()[1] + 1):
         slot = 1 << (library.shift_first + i)
         region = classes[i]["regions"]
         while int(region):
             for n in range(1, int(region["used"]) + 1):
-                at = gdb.Value(int(region["base"]) + n * slot - library.stack_top).cast(library.fiber)
+                at = gdb.Value(fiber_below(int(region["base"]) + n * slot)).cast(library.fiber)
                 if int(at["fate"]) >> 32 != 0 and int(at["began"]) != 2:
                     yield Fiber(at, hive)
             region = region["next"]
+
+
+def op_name(op):
+    """As the starter is called."""
+    for field in gdb.lookup_type("enum hive_op_code").fields():
+        if field.enumval == int(op["code"]):
+            return field.name.replace("HIVE_OP_", "").lower()
+    return "?"
+
+
+def listener(op):
+    if not int(op["on_done"]):
+        return "awaited"
+    symbol = re.search(r"<(.*)>", str(op["on_done"]))
+    return "tells %s()" % symbol.group(1) if symbol else "tells 0x%x" % int(op["on_done"])
 
 
 def find(library, words):
@@ -230,7 +259,7 @@ gdb.unwinder.register_unwinder(None, bridge, replace=True)
 
 
 class HiveCommand(gdb.Command):
-    """Fibers of rophive: hive fibers, hive bt FIBER, hive enter FIBER, hive leave, hive gcore FILE."""
+    """Fibers of rophive: hive fibers, hive ops, hive bt FIBER, hive enter FIBER, hive leave, hive gcore FILE."""
 
     def __init__(self):
         super().__init__("hive", gdb.COMMAND_STACK, prefix=True)
@@ -250,6 +279,25 @@ class FibersCommand(gdb.Command):
                 print("  0x%x  %-16s %-40s %s()" % (fiber.address, fiber.name or "-", fiber.doing(), fiber.fn()))
                 count += 1
         print("%d fibers" % count)
+
+
+class OpsCommand(gdb.Command):
+    """Operations under way, by worker. Those on their way from one thread to another are at none."""
+
+    def __init__(self):
+        super().__init__("hive ops", gdb.COMMAND_STACK)
+
+    def invoke(self, arguments, from_tty):
+        library, count = Library(), 0
+        for hive in hives(library):
+            for worker in workers(hive):
+                desk = worker["place"]["cache"][GUESTS_IO]
+                op = desk.cast(library.desk())["ops"] if int(desk) else None
+                while op is not None and int(op):
+                    print("  0x%x  %-10s %-10s fd %-4d %s" % (int(op), text(worker["name"]), op_name(op), int(op["fd"]), listener(op)))
+                    count += 1
+                    op = op["next"].cast(op.type)
+        print("%d operations" % count)
 
 
 class BtCommand(gdb.Command):
@@ -378,5 +426,5 @@ def forget(event):
 
 
 gdb.events.cont.connect(forget)
-for command in (HiveCommand, FibersCommand, BtCommand, EnterCommand, LeaveCommand, GcoreCommand):
+for command in (HiveCommand, FibersCommand, OpsCommand, BtCommand, EnterCommand, LeaveCommand, GcoreCommand):
     command()
