@@ -113,8 +113,7 @@ void hive__bus_filled(struct hive_bus *bus, struct mpsc *ring, ATOMIC(uint32_t) 
 
 void hive__bus_emptied(struct hive_bus *bus, struct mpsc *ring)
 {
-	if ((load_seq(&bus->room_event.event.waiters) != 0u) &&
-	    (mpsc_length(ring) <= bus->refill)) { /* EVENT-2 (pairs with EVENT-1) */
+	if (event_is_awaited(&bus->room_event.event) && (mpsc_length(ring) <= bus->refill)) {
 		hive__bus_tell(bus, &bus->room_event);
 	}
 }

@@ -165,9 +165,10 @@ struct hive_bus {
 	ATOMIC(uint64_t) end;                      /* A  where those stop who take from the ring of submits */
 	ATOMIC(uint32_t) level;                    /* A  as it was told */
 	ATOMIC(uint32_t) depth_max;                /* A */
-	ATOMIC(uint32_t) room_spins;               /* A  how long one looks for room before one sleeps */
-	struct bus_event room_event;               /* somebody waits for room */
 	struct idle idle;
+	/* Written by who waits for room, read for each message that is taken */
+	alignas(CACHE_LINE) struct bus_event room_event;
+	ATOMIC(uint32_t) room_spins; /* A  how long one looks for room before one sleeps */
 	/* Control */
 	alignas(CACHE_LINE) ATOMIC(uint32_t) control; /* A  who starts, pauses, stops: one at a time */
 	ATOMIC(uint32_t) state;                       /* A  enum bus_state; written under control */

@@ -37,7 +37,7 @@ static inline uint32_t event_look(struct event *e)
 {
 	uint32_t seen = load_seq(&e->sequence); /* EVENT-5 (pairs with EVENT-6) */
 
-	(void)exchange_seq(&e->told, 0u); /* EVENT-3 (pairs with EVENT-4) */
+	(void)exchange_seq(&e->told, 0u); /* EVENT-3 (pairs with EVENT-4 and EVENT-7) */
 	return seen;
 }
 
@@ -46,12 +46,17 @@ static inline void event_leave(struct event *e)
 	(void)sub_relaxed(&e->waiters, 1u);
 }
 
+/* Somebody waits whom nobody has told since he looked. A look without a write: who tells often seldom finds one. */
+static inline bool event_is_awaited(struct event *e)
+{
+	return (load_seq(&e->waiters) != 0u) &&
+	       (load_seq(&e->told) == 0u); /* EVENT-2 (pairs with EVENT-1), EVENT-7 (pairs with EVENT-3) */
+}
+
 /* True: the caller wakes them. */
 static inline bool event_tells(struct event *e)
 {
-	bool tells = (load_seq(&e->waiters) != 0u) &&
-	             (exchange_seq(&e->told, 1u) ==
-	              0u); /* EVENT-2 (pairs with EVENT-1), EVENT-4 (pairs with EVENT-3) */
+	bool tells = event_is_awaited(e) && (exchange_seq(&e->told, 1u) == 0u); /* EVENT-4 (pairs with EVENT-3) */
 
 	if (tells) {
 		(void)add_seq(&e->sequence, 1u); /* EVENT-6 (pairs with EVENT-5) */

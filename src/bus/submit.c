@@ -150,6 +150,7 @@ static int try_put(struct hive_bus *bus, const struct put *put)
 	write_message(bus, (struct bus_hand *)(void *)slot, put);
 	((struct bus_hand *)(void *)slot)->envelope.header.id = id_of(bus, box, number);
 	mpsc_show(slot, number);
+	mpsc_fetch_ahead(ring, number);
 	hive__bus_filled(bus, ring, depth_max, number);
 	wake_for(bus, box, number);
 	return 0;

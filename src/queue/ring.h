@@ -225,6 +225,17 @@ static inline struct mpsc_slot *mpsc_reserved(struct mpsc *m, uint64_t number)
 	return (load_acquire(&slot->turn) == number) ? slot : NULL; /* MPSC-3 (pairs with MPSC-6) */
 }
 
+/* Who puts, with the number that he got. The slots of those that come soon are brought here: the next compare-and-swap waits for all that
+ * was written before it, and so for lines that are still on their way.                                                     */
+#define MPSC_AHEAD 6u
+static inline void mpsc_fetch_ahead(struct mpsc *m, uint64_t number)
+{
+	unsigned char *ahead = (unsigned char *)mpsc_slot(m, number + MPSC_AHEAD);
+
+	prefetch_for_writing(ahead);
+	prefetch_for_writing(&ahead[CACHE_LINE]);
+}
+
 /* Who reserved the number, when the message is written. */
 static inline void mpsc_show(struct mpsc_slot *slot, uint64_t number)
 {
