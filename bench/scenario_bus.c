@@ -9,7 +9,8 @@
 /* bus: P threads submit n messages of 64 bytes to a bus of 1024 with T workers, and wait where there is no room. One operation is one message,
  * from the first submit until the last was handled. The sum must be right.
  * bus_load: one submitter at half of the rate that a worker can do (handlers of about 5 us), which is awake: latency by the stats of the bench.
- * bus_overload: P threads submit for --seconds twice what T workers can do: who is refused, and how long each priority waits. */
+ * bus_overload: P threads submit for --seconds twice what T workers can do: who is refused, and how long each priority waits.
+ * Both also print the median, over windows of 50 ms, of the p99 of all. */
 enum { DEPTH = 1024, MESSAGE = 1, LATE = 2, SIDE_MAX = 256 };
 
 struct message {
@@ -48,18 +49,36 @@ static void work(int64_t ns)
 		sync_pause();
 }
 
+enum { WINDOWS = 4096 };
+
 struct waits {
 	pthread_mutex_t lock;
 	struct stats by_priority[4];
 	int64_t work_ns;
+	struct stats window; /* of 50 ms: what the machine does meanwhile is in a few of them, and in the p99 of all */
+	int64_t window_end_ns;
+	double p99s[WINDOWS];
+	size_t windows;
 };
+
+static void note_window(struct waits *waits, int64_t now, int64_t wait)
+{
+	if (now >= waits->window_end_ns) {
+		if (waits->window.count > 0 && waits->windows < WINDOWS)
+			waits->p99s[waits->windows++] = (double)stats_quantile(&waits->window, 0.99);
+		stats_reset(&waits->window);
+		waits->window_end_ns = now + HIVE_MS(50);
+	}
+	stats_add(&waits->window, wait);
+}
 
 static int note_wait(void *context, const struct hive_bus_header *header, const void *payload)
 {
 	struct waits *waits = context;
-	int64_t wait = sync_now() - timed_of(header, payload)->begin_ns;
+	int64_t now = sync_now(), wait = now - timed_of(header, payload)->begin_ns;
 	pthread_mutex_lock(&waits->lock);
 	stats_add(&waits->by_priority[header->priority], wait);
+	note_window(waits, now, wait);
 	pthread_mutex_unlock(&waits->lock);
 	work(waits->work_ns);
 	return 0;
@@ -205,9 +224,10 @@ static void *produce_timed(void *arg)
 	return NULL;
 }
 
-static void put_waits(struct record *result, const struct waits *waits, struct producer *producers, int32_t count)
+static void put_waits(struct record *result, struct waits *waits, struct producer *producers, int32_t count)
 {
 	static const char *const names[] = { "", "low", "medium", "high" };
+	record_metric(result, "window_p99_ns", waits->windows ? stats_median(waits->p99s, waits->windows) : 0);
 	for (int p = 1; p < 4; p++) {
 		uint64_t sent = 0, refused = 0;
 		char name[32];
@@ -237,6 +257,7 @@ static int run_timed(const struct bench_params *params, struct record *result, i
 		return code;
 	for (int p = 0; p < 4; p++)
 		stats_reset(&waits.by_priority[p]);
+	stats_reset(&waits.window);
 	pthread_barrier_init(&start, NULL, (unsigned)producers_count);
 	for (int32_t i = 0; i < producers_count; i++) {
 		producers[i] = (struct producer){

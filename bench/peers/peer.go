@@ -2,7 +2,7 @@
 
 // The scenarios of `hive bench` that are about fibers, and `bus`, for goroutines: same flags, same output, same checks.
 //
-// Comparable: what is done, how often, and that the program has T threads that run it (GOMAXPROCS=T).
+// Comparable: what is done, how often, and that the program has T threads that run it (GOMAXPROCS=T; bus: see processors).
 // Not comparable: a goroutine's stack begins with 2 KiB and is copied when it grows, ours is 64 KiB of addresses of which
 // touched pages are paid; Go may have further threads (garbage collection, monitor); the garbage collector is part of what they
 // cost; goroutines cannot be joined, so the fastest of the usual ways to wait is taken.
@@ -125,7 +125,6 @@ func chanAll(n int64) time.Duration {
 	return elapsed
 }
 
-// With a WaitGroup and places for the sums: a little faster than a channel for each node.
 // message is what goes over a bus.
 type message struct {
 	number uint64
@@ -168,6 +167,7 @@ func busAll(n int64) time.Duration {
 	return elapsed
 }
 
+// grow has a WaitGroup and places for the sums: a little faster than a channel for each node.
 func grow(up *uint64, group *sync.WaitGroup, first, leaves uint64) {
 	if leaves == 1 {
 		*up = first
@@ -288,9 +288,27 @@ func or(n, otherwise int64) int64 {
 	return otherwise
 }
 
+// one is set by the linker: everything on one thread, where nothing crosses from CPU to CPU.
+var one string
+
+// processors is T; for a bus, whose producers are threads as well, P more, as many as Go itself would take.
+func processors() int {
+	count := *threads
+	if one != "" {
+		return 1
+	}
+	if *scenario == "bus" {
+		count += *producers
+	}
+	if *scenario == "bus" && count > runtime.NumCPU() {
+		count = runtime.NumCPU()
+	}
+	return count
+}
+
 func main() {
 	flag.Parse()
-	runtime.GOMAXPROCS(*threads)
+	runtime.GOMAXPROCS(processors())
 	var all result
 	n := *count
 	switch *scenario {

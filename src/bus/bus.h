@@ -87,7 +87,9 @@ struct bus_worker {                                    /* also the dispatcher, b
 	bool searching;                                /* O  counted as one who searches, see queue/idle.h */
 	bool fresh;                                    /* O  has not taken anything since it was up */
 	bool announced;                                /* O  rests, or is being woken from that */
-	uint32_t spins;                                /* O  how long it looks before it sleeps */
+	int64_t rest_ns;                               /* O  when it had nothing to do any more */
+	int64_t wait_ns;                               /* O  how long that lasts, of late */
+	uint32_t vain, pass;                           /* O  looks in vain in a row; rests without one until the next */
 	uint32_t taken;                                /* O  since it looked at the level */
 	int64_t now_ns;                                /* O  when it looked at the clock last */
 	uint32_t clock_left;                           /* O  messages until it does so again */
@@ -226,10 +228,6 @@ void hive__bus_caller_leave(struct hive_bus *bus, struct bus_caller *caller);
 bool hive__bus_work(struct bus_worker *worker, uint32_t budget);
 /* Any thread. There is something that this worker may begin with, or soon will be. */
 bool hive__bus_has_work(struct bus_worker *worker);
-/* The worker, when there is nothing. True: it may sleep until it is woken. False: go on. */
-bool hive__bus_rest(struct bus_worker *worker);
-/* The worker, when it was woken. */
-void hive__bus_up(struct bus_worker *worker);
 /* Any thread. Wakes this very one if it sleeps; or one of those who take from the same ring. */
 void hive__bus_wake(struct hive_bus *bus, uint32_t worker);
 void hive__bus_wake_one(struct hive_bus *bus);
@@ -238,6 +236,14 @@ void hive__bus_wake_each(struct hive_bus *bus);
 void hive__bus_drop_rest(struct hive_bus *bus);
 void hive__bus_dropped(struct hive_bus *bus, struct bus_hand *hand, const void *payload);
 size_t hive__bus_body(const struct hive_bus *bus, const struct bus_envelope *envelope);
+
+/* rest.c */
+/* The worker, when there is nothing. True: it may sleep until it is woken. False: go on. */
+bool hive__bus_rest(struct bus_worker *worker);
+/* The worker, when it was woken. */
+void hive__bus_up(struct bus_worker *worker);
+/* The worker, which was fresh and has taken something; since when that was there. */
+void hive__bus_found(struct bus_worker *worker, int64_t since_ns);
 
 /* dispatcher.c */
 bool hive__bus_deal(struct bus_worker *dispatcher);

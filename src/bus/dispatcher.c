@@ -146,12 +146,7 @@ bool hive__bus_deal(struct bus_worker *d)
 	}
 	some = dealt > 0u;
 	if (some && d->fresh) {
-		if (d->searching) {
-			d->searching = false;
-			(void)idle_search_end(&bus->idle);
-		}
-		d->fresh = false;
-		d->tries = 0u;
+		hive__bus_found(d, bus->home->now(bus));
 	}
 	show(bus);
 	store_seq(&d->busy, 0u); /* BUSY-1 (pairs with BUSY-2) */

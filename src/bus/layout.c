@@ -205,7 +205,6 @@ static void init_worker(struct hive_bus *bus, uint32_t index, unsigned char *blo
 	w->hand = (struct bus_hand *)(void *)&block[plan->hands + (plan->hand * index)];
 	w->hand->of.bus = bus;
 	w->fresh = true;
-	w->spins = 64u;
 	w->clock_every = 1u;
 	store_relaxed(&w->end, MPSC_NOWHERE);
 	parker_init(&w->parker);

@@ -8,7 +8,6 @@
 
 enum { CLOCK_MOST = 16, BRIEF_NS = 500 }; /* messages for one look at the clock; what a handler may take for that */
 enum { LEVEL_EVERY = 16 }; /* messages between two looks at the tail, which those who put are writing to */
-enum { SPINS_LEAST = 16, SPINS_MOST = 400 }; /* looks at the ring before it sleeps; the most: some 20 us */
 
 static _Thread_local const struct hive_bus *handling; /* the bus whose message this worker thread handles */
 
@@ -235,12 +234,7 @@ static void end_search(struct bus_worker *w)
 {
 	struct hive_bus *bus = w->bus;
 
-	if (w->searching) {
-		w->searching = false;
-		(void)idle_search_end(&bus->idle);
-	}
-	w->fresh = false;
-	w->tries = 0u;
+	hive__bus_found(w, w->hand->envelope.header.time_ns);
 	if ((bus->shape == BUS_SHARED) && (bus->workers > 1u) && hive__bus_has_work(w)) {
 		hive__bus_wake_one(bus);
 	}
@@ -289,77 +283,6 @@ bool hive__bus_work(struct bus_worker *w, uint32_t budget)
 	store_seq(&w->busy, 0u); /* BUSY-1 (pairs with BUSY-2) */
 	hive__bus_tell(w->bus, &w->bus->settled);
 	return more;
-}
-
-/* ---- rest ---- */
-
-static bool anything(struct bus_worker *w)
-{
-	return (w->index < w->bus->workers) ? hive__bus_has_work(w) : hive__bus_deal_has_work(w);
-}
-
-/* Looks for a while, longer if that was good for something the last time. At most half of the workers do. */
-static bool spin(struct bus_worker *w)
-{
-	bool found = false;
-
-	if (!w->searching) {
-		w->searching = idle_search_begin(&w->bus->idle, w->bus->workers + 1u);
-		if (!w->searching) {
-			return false;
-		}
-	}
-	for (uint32_t i = 0u; (i < w->spins) && !found; i++) {
-		cpu_pause();
-		found = ((i & 7u) == 7u) && anything(w);
-	}
-	if (found) {
-		w->spins = (w->spins < ((uint32_t)SPINS_MOST / 2u)) ? w->spins * 2u : (uint32_t)SPINS_MOST;
-	} else {
-		w->spins = (w->spins > ((uint32_t)SPINS_LEAST * 2u)) ? w->spins / 2u : (uint32_t)SPINS_LEAST;
-	}
-	return found;
-}
-
-bool hive__bus_rest(struct bus_worker *w)
-{
-	struct idle *idle = &w->bus->idle;
-	bool found;
-
-	w->fresh = true;
-	if (anything(
-		    w)) { /* a put is under way: it will be there in a moment, unless the one who puts does not run now */
-		if (w->bus->hive == NULL) {
-			hive__latch_stay_away(w->tries);
-			w->tries++;
-		}
-		return false;
-	}
-	if ((w->bus->hive == NULL) && spin(w)) {
-		return false;
-	}
-	found = w->searching;
-	w->searching = false;
-	w->announced = true; /* before others may see it rest: from there on it may run elsewhere */
-	(void)idle_announce(idle, w->index, found, 0u);
-	found = anything(w) || (load_seq(&w->bus->ending) != 0u); /* ENDING-2 (pairs with ENDING-1) */
-	if (!found) {
-		return true;
-	}
-	if (idle_retract(idle, w->index)) {
-		return true; /* claimed already: the wake is on its way, and is waited for */
-	}
-	w->announced = false;
-	return false;
-}
-
-void hive__bus_up(struct bus_worker *w)
-{
-	if (w->announced) {
-		w->announced = false;
-		w->searching = idle_retract(&w->bus->idle, w->index); /* claimed, or woken by an old token */
-	}
-	w->fresh = true;
 }
 
 /* ---- the rest at the end ---- */

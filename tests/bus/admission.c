@@ -46,6 +46,48 @@ TEST(low_is_refused_from_60_percent_medium_from_80_high_from_99)
 	check_thresholds(1024, NULL);
 }
 
+/* In lock step: a handler that takes one message for each two that are submitted, a third of them high. */
+struct paced {
+	_Atomic(uint64_t) allowed, handled;
+};
+
+static int take_when_allowed(void *context, const struct hive_bus_header *header, const void *payload)
+{
+	struct paced *p = context;
+	uint64_t number = atomic_load(&p->handled);
+
+	CHECK(header && payload);
+	while (atomic_load(&p->allowed) <= number)
+		sched_yield();
+	atomic_store(&p->handled, number + 1);
+	return 0;
+}
+
+TEST(at_twice_the_load_no_high_one_is_refused_and_low_ones_are)
+{
+	static struct paced paced;
+	const struct hive_bus_type type = { SMALL, sizeof(struct small), "small", take_when_allowed, &paced };
+	const struct hive_bus_options options = { .types = &type, .type_count = 1, .depth = 64 };
+	struct hive_bus *bus;
+	struct hive_bus_stats s;
+
+	CHECK_OK(hive_bus_create(&options, &bus));
+	CHECK_OK(hive_bus_start(bus));
+	for (uint64_t i = 0; i < 30000; i++) {
+		int r = put_small(bus, i, (enum hive_bus_priority)(1 + i % 3));
+
+		CHECK(r == 0 || (r == -ENOBUFS && i % 3 != 2));
+		if (i % 2)
+			atomic_fetch_add(&paced.allowed, 1);
+		while (atomic_load(&paced.handled) < atomic_load(&paced.allowed))
+			sched_yield();
+	}
+	CHECK_OK(hive_bus_stats_read(bus, &s));
+	CHECK(s.refused[HIVE_BUS_HIGH] == 0 && s.refused[HIVE_BUS_LOW] > 9000 && s.refused[HIVE_BUS_MEDIUM] > 4000);
+	atomic_store(&paced.allowed, UINT64_MAX);
+	bus_end(bus);
+}
+
 TEST(small_depths_admit_each_priority_and_keep_their_order)
 {
 	for (uint32_t depth = 1; depth <= 40; depth++)

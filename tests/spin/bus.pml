@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Protocol 13: a bus that is paused, flushed, resumed and stopped while messages come.
  *
- * Mirrors  hive__bus_work, take, hive__bus_rest, hive__bus_up (src/bus/worker.c), wake_for, wait_for_room (submit.c), pause_now, pause_flushed,
+ * Mirrors  hive__bus_work, take (src/bus/worker.c), hive__bus_rest, hive__bus_up (rest.c), wake_for, wait_for_room (submit.c), pause_now, pause_flushed,
  * hive_bus_resume, stop_running, wait_quiet (control.c), event_look, event_tells (event.h), parker_park (base/parker.h). The ring is a
  * count of what came and of what was taken; a message is a number. Sleepers are bits (queue/idle.h without searchers: hive__bus_wake).
  *
