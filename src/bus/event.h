@@ -37,7 +37,7 @@ static inline uint32_t event_look(struct event *e)
 {
 	uint32_t seen = load_seq(&e->sequence); /* EVENT-5 (pairs with EVENT-6) */
 
-	(void)exchange_seq(&e->told, 0u); /* EVENT-3 (pairs with EVENT-4 and EVENT-7) */
+	(void)exchange_seq(&e->told, 0u); /* EVENT-3 (pairs with EVENT-4) */
 	return seen;
 }
 
@@ -50,13 +50,14 @@ static inline void event_leave(struct event *e)
 static inline bool event_is_awaited(struct event *e)
 {
 	return (load_seq(&e->waiters) != 0u) &&
-	       (load_seq(&e->told) == 0u); /* EVENT-2 (pairs with EVENT-1), EVENT-7 (pairs with EVENT-3) */
+	       (load_seq(&e->told) == 0u); /* EVENT-2 (pairs with EVENT-1), EVENT-4 (pairs with EVENT-3) */
 }
 
-/* True: the caller wakes them. */
+/* True: the caller wakes them. Of several who tell one does: the exchange needs no order, since a look that takes back what it wrote comes
+ * after EVENT-4 in the one order of all.                                                                                   */
 static inline bool event_tells(struct event *e)
 {
-	bool tells = event_is_awaited(e) && (exchange_seq(&e->told, 1u) == 0u); /* EVENT-4 (pairs with EVENT-3) */
+	bool tells = event_is_awaited(e) && (exchange_relaxed(&e->told, 1u) == 0u);
 
 	if (tells) {
 		(void)add_seq(&e->sequence, 1u); /* EVENT-6 (pairs with EVENT-5) */
