@@ -12,6 +12,7 @@
 enum { OLDEST_MAJOR = 5, OLDEST_MINOR = 13 };
 enum { ENTRIES = 256, ENTRIES_MAX = 32768, ANSWERS = 4 }; /* for each entry so many answers fit in */
 enum { BATCH = 64 };                                      /* answers in one turn */
+enum { NEXT = 1, SOON = 3 };                              /* answers to be made ready for */
 
 #define NEEDED                                                                                             \
 	(IORING_FEAT_NODROP | IORING_FEAT_SUBMIT_STABLE | IORING_FEAT_RW_CUR_POS | IORING_FEAT_FAST_POLL | \
@@ -260,6 +261,32 @@ static void answer(struct uring_core *c, uint64_t user_data, int result, uint32_
 	}
 }
 
+/* The operation of an answer that comes in a moment; NULL: it is not one. It is lent to us until it was answered. */
+static const struct hive_op *op_ahead(const struct uring_core *c, unsigned ahead)
+{
+	const struct io_uring_cq *cq = &c->ring.cq;
+	uint64_t user_data = cq->cqes[(*cq->khead + ahead) & *cq->kring_mask].user_data;
+
+	return (user_data & FOR_BITS) == FOR_OP ? (const struct hive_op *)(uintptr_t)user_data : NULL;
+}
+
+/* Operations are many, and come in no order: they are not in the cache, nor are their neighbours in the list that each is taken out
+ * of. The end of an operation is a compare-and-swap, which waits for all that was written before it.                        */
+static void look_ahead(const struct uring_core *c, unsigned ready)
+{
+	const struct hive_op *next = ready > NEXT ? op_ahead(c, NEXT) : NULL;
+	const struct hive_op *soon = ready > SOON ? op_ahead(c, SOON) : NULL;
+
+	if (soon) {
+		fetch_ahead(soon);
+		fetch_ahead((const char *)soon + 128);
+	}
+	if (next && next->next)
+		prefetch_for_writing(&((const struct hive_op *)next->next)->prev);
+	if (next && next->prev)
+		prefetch_for_writing(&((const struct hive_op *)next->prev)->next);
+}
+
 /* Only what is there at the beginning: what callbacks ask for has its turn in the next one. So has what is left when it is enough: the
  * next turn finds it without waiting. And who is woken by these runs before who is woken by the next ones.                     */
 static void answer_some(struct uring_core *c)
@@ -273,6 +300,7 @@ static void answer_some(struct uring_core *c)
 
 		if (io_uring_peek_cqe(&c->ring, &cqe) != 0)
 			return;
+		look_ahead(c, n);
 		copy = *cqe;
 		io_uring_cq_advance(&c->ring, 1); /* before the callback, which may need the room */
 		answer(c, copy.user_data, copy.res, copy.flags);
