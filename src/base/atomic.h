@@ -78,11 +78,12 @@ void hive__explore_pause(void);
 /* Counters with one writer and many readers: no read-modify-write needed. Owner thread only. */
 #define bump(p, n) store_relaxed((p), load_relaxed(p) + (n))
 
-/* Compilers that know of old x86 processors fetch for reading only, and the first write would wait once more. */
-#if defined(__x86_64__) && !defined(HIVE_MODEL)
-#define prefetch_for_writing(p) __asm__ volatile("prefetchw %0" : : "m"(*(const char *)(p)))
-#else
 #define prefetch_for_writing(p) __builtin_prefetch((p), 1)
+/* Others lose it at once. The above does that on some processors only: compilers that know of old x86 ones fetch for reading. */
+#if defined(__x86_64__) && !defined(HIVE_MODEL)
+#define prefetch_alone(p) __asm__ volatile("prefetchw %0" : : "m"(*(const char *)(p)))
+#else
+#define prefetch_alone(p) __builtin_prefetch((p), 1)
 #endif
 #define prefetch(p) __builtin_prefetch((p), 0)
 

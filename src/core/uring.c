@@ -282,9 +282,9 @@ static void look_ahead(const struct uring_core *c, unsigned ready)
 		fetch_ahead((const char *)soon + 128);
 	}
 	if (next && next->next)
-		prefetch_for_writing(&((const struct hive_op *)next->next)->prev);
+		prefetch_alone(&((const struct hive_op *)next->next)->prev);
 	if (next && next->prev)
-		prefetch_for_writing(&((const struct hive_op *)next->prev)->next);
+		prefetch_alone(&((const struct hive_op *)next->prev)->next);
 }
 
 /* Only what is there at the beginning: what callbacks ask for has its turn in the next one. So has what is left when it is enough: the

@@ -232,8 +232,8 @@ static inline void mpsc_fetch_ahead(struct mpsc *m, uint64_t number)
 {
 	unsigned char *ahead = (unsigned char *)mpsc_slot(m, number + MPSC_AHEAD);
 
-	prefetch_for_writing(ahead);
-	prefetch_for_writing(&ahead[CACHE_LINE]);
+	prefetch_alone(ahead);
+	prefetch_alone(&ahead[CACHE_LINE]);
 }
 
 /* Who reserved the number, when the message is written. */

@@ -130,6 +130,7 @@ struct guest *hive__guest_next(struct guest_place *place)
 	while (hive__step_next(w, &task)) {
 		if (task.fn == hive__run_guest) {
 			bump(&w->stats.ran, 1);
+			local_look_ahead(&w->local);
 			return (struct guest *)task.arg;
 		}
 		hive__run_task(w, task);
@@ -225,6 +226,7 @@ void hive__guest_ready_in_turn(struct guest_place *place, struct guest *guest)
 	if (w->brought_count == TUNE_BROUGHT)
 		hive__share_brought(w);
 	w->brought[w->brought_count++] = guest;
+	w->unshared = true;
 }
 
 /* The main worker's inbox is open until it leaves, and it stays as long as anybody holds. */

@@ -282,7 +282,7 @@ static inline void hive__wake_if_needed(struct hive *hive, struct workers *set)
 /* Before user code runs, and when something was taken: others must not rely on this worker any more. */
 static inline void hive__end_search(struct worker *w)
 {
-	if (w->searching || w->found || w->unshared || w->brought_count > 0)
+	if (w->searching || w->found || w->unshared)
 		hive__end_search_now(w);
 }
 

@@ -110,12 +110,18 @@ static inline bool local_pop(struct local *l, struct hive_task *ret_task, int32_
 		if (deque_steal(&l->deque, ret_task))
 			return true;
 	}
-	if (deque_pop(&l->deque, ret_task)) {
-		deque_look_ahead(&l->deque);
+	if (deque_pop(&l->deque, ret_task))
 		return true;
-	}
 	*run = 0;
 	return false;
+}
+
+/* Owner thread only. Who goes on with one thing after the other: what the next one is about comes into the cache meanwhile. Not for
+ * tasks of any kind, whose argument may be no address at all: to look for one costs more than it saves.                   */
+static inline void local_look_ahead(struct local *l)
+{
+	if (!l->oldest)
+		deque_look_ahead(&l->deque);
 }
 
 /* Owner thread only. Up to max of the oldest tasks by one claim; how many. None from a ring that is being robbed. */

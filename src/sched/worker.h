@@ -128,15 +128,15 @@ struct worker {
 	int32_t newest_run;                   /* O  newest-first tasks in a row */
 	uint64_t events_seen;                 /* O  of its statistics, when the budget was looked at */
 	int64_t oldest_turn_ns;               /* O  when the oldest had its turn for the sake of time */
-	bool announced, searching;            /* O  its marks in the idle set */
 	bool busy;                            /* O  its last beat found local tasks, pool tasks or loot */
+	bool announced, searching;            /* O  its marks in the idle set */
 	bool found;                           /* O  its last look before sleeping found something */
-	bool in_sight;                        /* O  there was something to take when it last looked at all others */
-	uint32_t thwarted;                    /* O  rounds in a row that failed although something was in sight */
-	bool silenced;                        /* O  stop was seen: no timers, no sources */
-	bool started;                         /* O  on_start was called */
-	bool core_failed;                     /* O  a failing turn was reported */
-	bool unshared;                        /* O  a turn has brought tasks of which nobody was told */
+	bool unshared; /* O  a turn has brought tasks of which nobody was told; asked with the two before, for each task */
+	bool in_sight;            /* O  there was something to take when it last looked at all others */
+	uint32_t thwarted;        /* O  rounds in a row that failed although something was in sight */
+	bool silenced;            /* O  stop was seen: no timers, no sources */
+	bool started;             /* O  on_start was called */
+	bool core_failed;         /* O  a failing turn was reported */
 	uint32_t claims;          /* O  how often it found itself claimed; equals `woken` once all wakes are in */
 	int64_t timer_wake_ns;    /* O  last wake-up for timers */
 	int64_t wait_ewma_ns;     /* O  how long it usually waits for a post */
