@@ -348,8 +348,9 @@ static inline void io_terminals(struct io_scenario *s)
 {
 	struct hive_tty saved;
 	int columns, rows, fd, slave, master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	const char *name = master >= 0 && unlockpt(master) == 0 ? ptsname(master) : NULL;
 
-	slave = master >= 0 && unlockpt(master) == 0 ? open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC) : -1;
+	slave = name ? open(name, O_RDWR | O_NOCTTY | O_CLOEXEC) : -1;
 	if (slave >= 0) {
 		if (FINE(s, hive_tty_raw(slave, &saved)))
 			FINE(s, hive_tty_restore(slave, &saved));
