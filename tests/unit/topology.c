@@ -2,47 +2,18 @@
 /* Which CPUs are near each other, read from made-up trees of sysfs. */
 #include "base/topology.h"
 
-#include <ftw.h>
-#include <sys/stat.h>
-
+#include "support/tree.h"
 #include "unit.h"
 
-static char root[64];
 static struct topology t;
 
-static void start(void)
-{
-	strcpy(root, "/tmp/rophive-topology-XXXXXX");
-	CHECK(mkdtemp(root));
-}
-
-static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
-{
-	(void)status, (void)kind, (void)where;
-	return remove(path);
-}
-
-static void end(void)
-{
-	CHECK_EQ(nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
-}
-
-/* A file below devices/system, with all directories on the way. */
 static void put(const char *path, const char *text)
 {
-	char full[512];
-	FILE *file;
+	char full[256], line[256];
 
-	snprintf(full, sizeof full, "%s/devices/system/%s", root, path);
-	for (char *at = full + strlen(root) + 1; (at = strchr(at, '/')); at++) {
-		*at = '\0';
-		CHECK(mkdir(full, 0700) == 0 || errno == EEXIST);
-		*at = '/';
-	}
-	file = fopen(full, "w");
-	CHECK(file);
-	fprintf(file, "%s\n", text);
-	fclose(file);
+	snprintf(full, sizeof full, "devices/system/%s", path);
+	snprintf(line, sizeof line, "%s\n", text);
+	tree_put(full, line);
 }
 
 static void put_of_cpu(int cpu, const char *file, const char *text)
@@ -86,9 +57,9 @@ static void put_machine(void)
 /* V-28: core, L2, L3, node, rest. */
 TEST(what_two_cpus_share_is_their_distance)
 {
-	start();
+	tree_begin();
 	put_machine();
-	hive__topology_read(&t, root);
+	hive__topology_read(&t, tree_root);
 	for (uint32_t a = 0; a < 16; a++)
 		for (uint32_t b = 0; b < 16; b++) {
 			uint32_t core = a % 8, other = b % 8;
@@ -98,23 +69,23 @@ TEST(what_two_cpus_share_is_their_distance)
 			                         : core / 4 == other / 4 ? TOPOLOGY_L3
 			                                                 : TOPOLOGY_FAR);
 		}
-	end();
+	tree_end();
 }
 
 /* Caches of several complexes on one node, one of them without an L3. */
 TEST(cpus_of_one_node_that_share_no_cache_are_as_far_as_the_node)
 {
-	start();
+	tree_begin();
 	put("cpu/online", "0-2");
 	put("node/online", "0");
 	put("node/node0/cpulist", "0-2");
 	put_of_cpu(0, "cache/index0/level", "3");
 	put_of_cpu(0, "cache/index0/shared_cpu_list", "0-1");
-	hive__topology_read(&t, root);
+	hive__topology_read(&t, tree_root);
 	CHECK_EQ(distance(0, 1), TOPOLOGY_L3);
 	CHECK_EQ(distance(0, 2), TOPOLOGY_NODE);
 	CHECK_EQ(distance(1, 2), TOPOLOGY_NODE);
-	end();
+	tree_end();
 }
 
 TEST(where_nothing_can_be_read_all_are_equally_far)
@@ -137,7 +108,7 @@ TEST(nonsense_in_the_files_is_unknown)
 		                             ",,", "1,,2" };
 
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-		start();
+		tree_begin();
 		put("cpu/online", "0-3");
 		put("node/online", lists[i]);
 		put("node/node0/cpulist", lists[i]);
@@ -145,10 +116,10 @@ TEST(nonsense_in_the_files_is_unknown)
 		put_of_cpu(2, "cache/index0/level", lists[i]);
 		put_of_cpu(3, "cache/index0/level", "3");
 		put_of_cpu(3, "cache/index0/shared_cpu_list", lists[i]);
-		hive__topology_read(&t, root);
+		hive__topology_read(&t, tree_root);
 		for (uint32_t a = 0; a < 4; a++)
 			CHECK(distance(0, a) >= TOPOLOGY_CORE && distance(0, a) <= TOPOLOGY_FAR);
-		end();
+		tree_end();
 	}
 }
 
@@ -158,16 +129,16 @@ TEST(workers_are_spread_over_cores_before_siblings)
 	uint16_t cpus[] = { 0, 1, 2, 8, 9, 11 }, alone[] = { 5 };
 	static const uint16_t expected[] = { 0, 1, 2, 11, 8, 9 };
 
-	start();
+	tree_begin();
 	put_machine();
-	hive__topology_read(&t, root);
+	hive__topology_read(&t, tree_root);
 	hive__topology_spread(&t, cpus, 6);
 	for (int i = 0; i < 6; i++)
 		CHECK_EQ(cpus[i], expected[i]);
 	hive__topology_spread(&t, alone, 1);
 	hive__topology_spread(&t, alone, 0);
 	CHECK_EQ(alone[0], 5);
-	end();
+	tree_end();
 }
 
 /* This machine, whatever it is. */
