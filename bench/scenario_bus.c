@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench.h"
+#include "bus_floor.h"
 #include "sync.h"
+#include "windows.h"
 #include <pthread.h>
 #include <rophive/bus.h>
 #include <stdlib.h>
@@ -10,8 +12,8 @@
  * from the first submit until the last was handled. The sum must be right.
  * bus_load: one submitter at half of the rate that a worker can do (handlers of about 5 us), which is awake: latency by the stats of the bench.
  * bus_overload: P threads submit for --seconds twice what T workers can do: who is refused, and how long each priority waits.
- * Both also print the median, over windows of 50 ms, of the p99 of all. */
-enum { DEPTH = 1024, MESSAGE = 1, LATE = 2, SIDE_MAX = 256 };
+ * Both also print the p99 of the median window of 50 ms; bus_load that of two threads that only spin as well, its floor. --depth: of the bus. */
+enum { DEPTH = 1024, MESSAGE = 1, LATE = 2, SIDE_MAX = 256, WORK_NS = 5000 };
 
 struct message {
 	uint64_t number, rest[7];
@@ -49,28 +51,12 @@ static void work(int64_t ns)
 		sync_pause();
 }
 
-enum { WINDOWS = 4096 };
-
 struct waits {
 	pthread_mutex_t lock;
 	struct stats by_priority[4];
+	struct windows all;
 	int64_t work_ns;
-	struct stats window; /* of 50 ms: what the machine does meanwhile is in a few of them, and in the p99 of all */
-	int64_t window_end_ns;
-	double p99s[WINDOWS];
-	size_t windows;
 };
-
-static void note_window(struct waits *waits, int64_t now, int64_t wait)
-{
-	if (now >= waits->window_end_ns) {
-		if (waits->window.count > 0 && waits->windows < WINDOWS)
-			waits->p99s[waits->windows++] = (double)stats_quantile(&waits->window, 0.99);
-		stats_reset(&waits->window);
-		waits->window_end_ns = now + HIVE_MS(50);
-	}
-	stats_add(&waits->window, wait);
-}
 
 static int note_wait(void *context, const struct hive_bus_header *header, const void *payload)
 {
@@ -78,7 +64,7 @@ static int note_wait(void *context, const struct hive_bus_header *header, const 
 	int64_t now = sync_now(), wait = now - timed_of(header, payload)->begin_ns;
 	pthread_mutex_lock(&waits->lock);
 	stats_add(&waits->by_priority[header->priority], wait);
-	note_window(waits, now, wait);
+	windows_add(&waits->all, now, wait);
 	pthread_mutex_unlock(&waits->lock);
 	work(waits->work_ns);
 	return 0;
@@ -89,7 +75,8 @@ static int open_bus(const struct bench_params *params, struct waits *waits, stru
 {
 	const struct hive_bus_type types[] = { { MESSAGE, sizeof(struct message), "message", add_up, NULL },
 		                               { LATE, sizeof(struct timed), "timed", note_wait, waits } };
-	struct hive_bus_options options = { .types = types, .type_count = 2, .depth = DEPTH, .worker_depth = DEPTH };
+	uint32_t depth = params->depth ? (uint32_t)params->depth : DEPTH;
+	struct hive_bus_options options = { .types = types, .type_count = 2, .depth = depth, .worker_depth = depth };
 	int error = 0;
 	options.workers = params->threads;
 	options.dispatcher = params->style == BENCH_DISPATCHER;
@@ -227,7 +214,7 @@ static void *produce_timed(void *arg)
 static void put_waits(struct record *result, struct waits *waits, struct producer *producers, int32_t count)
 {
 	static const char *const names[] = { "", "low", "medium", "high" };
-	record_metric(result, "window_p99_ns", waits->windows ? stats_median(waits->p99s, waits->windows) : 0);
+	record_metric(result, "window_p99_ns", windows_median(&waits->all));
 	for (int p = 1; p < 4; p++) {
 		uint64_t sent = 0, refused = 0;
 		char name[32];
@@ -246,7 +233,7 @@ static void put_waits(struct record *result, struct waits *waits, struct produce
 
 static int run_timed(const struct bench_params *params, struct record *result, int32_t producers_count, int64_t gap_ns)
 {
-	static struct waits waits = { .lock = PTHREAD_MUTEX_INITIALIZER, .work_ns = 5000 };
+	static struct waits waits = { .lock = PTHREAD_MUTEX_INITIALIZER, .work_ns = WORK_NS };
 	static struct producer producers[SIDE_MAX];
 	pthread_barrier_t start;
 	struct hive *hive;
@@ -257,7 +244,7 @@ static int run_timed(const struct bench_params *params, struct record *result, i
 		return code;
 	for (int p = 0; p < 4; p++)
 		stats_reset(&waits.by_priority[p]);
-	stats_reset(&waits.window);
+	windows_reset(&waits.all);
 	pthread_barrier_init(&start, NULL, (unsigned)producers_count);
 	for (int32_t i = 0; i < producers_count; i++) {
 		producers[i] = (struct producer){
@@ -275,10 +262,16 @@ static int run_timed(const struct bench_params *params, struct record *result, i
 
 int bench_bus_load(const struct bench_params *params, struct record *result)
 {
-	return run_timed(params, result, 1, 10000 / params->threads);
+	int code = run_timed(params, result, 1, 2 * WORK_NS / params->threads);
+	double floor = code ? 0 : bus_floor(params->seconds, 2 * WORK_NS, WORK_NS);
+	if (floor < 0)
+		return bench_failed("threads for the floor", -EAGAIN);
+	if (!code)
+		record_metric(result, "floor_window_p99_ns", floor);
+	return code;
 }
 
 int bench_bus_overload(const struct bench_params *params, struct record *result)
 {
-	return run_timed(params, result, params->producers, (int64_t)params->producers * 2500 / params->threads);
+	return run_timed(params, result, params->producers, (int64_t)params->producers * WORK_NS / 2 / params->threads);
 }
