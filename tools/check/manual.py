@@ -62,4 +62,14 @@ def manual():
             yield path, line, "%s has no man page (docs/man)" % name
 
 
-RULES = {"manual": manual}
+def options():
+    """Each long option of the tool stands in its page."""
+    page = "\n".join(read(path) for path in files(["docs"], ("hive.1",)))
+    for path in files(["bench", "tools"], (".c",)):
+        content = read(path)
+        for match in re.finditer(r'^\t\{ "([a-z-]+)", (?:required|no)_argument, ', content, re.M):
+            if not re.search(r"Fl -%s\b(?!-)" % match.group(1), page):
+                yield path, line_of(content, match.start()), "--%s is not in docs/man/hive.1" % match.group(1)
+
+
+RULES = {"manual": manual, "options": options}
