@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "bus_floor.h"
+#include "record.h"
 #include "sync.h"
 #include "windows.h"
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -33,7 +35,7 @@ static void *take(void *arg)
 	}
 }
 
-double bus_floor(double seconds, int64_t gap_ns, int64_t work_ns)
+int bus_floor(double seconds, int64_t gap_ns, int64_t work_ns, struct record *result)
 {
 	pthread_t taker;
 	int64_t due = sync_now(), end = due + (int64_t)(seconds * 1e9);
@@ -43,7 +45,7 @@ double bus_floor(double seconds, int64_t gap_ns, int64_t work_ns)
 	all.work_ns = work_ns;
 	windows_reset(&all.waits);
 	if (pthread_create(&taker, NULL, take, NULL) != 0)
-		return -1;
+		return -EAGAIN;
 	for (uint64_t i = 0; sync_now() < end; i++) {
 		while (i - atomic_load_explicit(&all.head, memory_order_acquire) == SLOTS)
 			sync_pause();
@@ -54,5 +56,7 @@ double bus_floor(double seconds, int64_t gap_ns, int64_t work_ns)
 	}
 	atomic_store(&all.over, true);
 	pthread_join(taker, NULL);
-	return windows_median(&all.waits);
+	record_metric(result, "floor_window_p99_ns", windows_median(&all.waits));
+	record_metric(result, "floor_p99_ns", windows_whole(&all.waits));
+	return 0;
 }

@@ -36,7 +36,7 @@ static const char usage_text[] =
 	"  --deadline-ms D    echo_server: each receive has such a deadline\n"
 	"  --server NAME=CMD  echo_server: another server to measure in turns; it prints PORT n, ends with its input\n"
 	"  --port N           echo_server: only serve there, for --seconds; 0: anywhere\n"
-	"  --depth D          file_…: operations under way; bus…: messages in the ring (1024)\n"
+	"  --depth D          file_…: operations under way; bus…: messages in the ring (1024; bus_overload: 4096)\n"
 	"  --cold             file_…: drop the file from memory before each turn\n"
 	"  --splice           file_stall: sent elsewhere by hive_splice, instead of read\n"
 	"  --files            file_stall: a file of --bytes for each, of zeros that take no room on the disk\n"

@@ -7,7 +7,7 @@
 enum { WINDOWS_MOST = 4096 };
 
 struct windows {
-	struct stats now;
+	struct stats now, all;
 	int64_t end_ns;
 	double p99s[WINDOWS_MOST];
 	size_t count;
@@ -17,3 +17,5 @@ void windows_reset(struct windows *windows);
 void windows_add(struct windows *windows, int64_t now_ns, int64_t value);
 /* 0: there was none. Sorts them. */
 double windows_median(struct windows *windows);
+/* Of all, the machine's pauses among them. */
+double windows_whole(const struct windows *windows);

@@ -6,7 +6,8 @@
 #include "base/latch.h"
 #include "bus/bus.h"
 
-#define LOOK_NS ((int64_t)20000) /* some wake-ups */
+#define SOON_NS ((int64_t)20000) /* looks pay if messages come as soon as that, on the average */
+#define LOOK_NS ((int64_t)50000) /* a wake-up, and what a machine takes from the one who submits now and then */
 
 enum { VAIN_MOST = 6 }; /* then one rest of 64 begins with a look */
 
@@ -21,10 +22,10 @@ static bool should_look(struct bus_worker *w)
 		w->pass--;
 		return false;
 	}
-	if ((w->wait_ns < LOOK_NS) && !w->searching) {
+	if ((w->wait_ns < SOON_NS) && !w->searching) {
 		w->searching = idle_search_begin(&w->bus->idle, w->bus->workers + 1u);
 	}
-	return (w->wait_ns < LOOK_NS) && w->searching;
+	return (w->wait_ns < SOON_NS) && w->searching;
 }
 
 static bool look_until(struct bus_worker *w, int64_t end_ns)
@@ -71,7 +72,7 @@ void hive__bus_found(struct bus_worker *w, int64_t since_ns)
 	int64_t wait_ns = since_ns - w->rest_ns;
 
 	wait_ns = (wait_ns < 0) ? 0 : wait_ns;
-	wait_ns = (wait_ns > (LOOK_NS * 4)) ? LOOK_NS * 4 : wait_ns;
+	wait_ns = (wait_ns > (SOON_NS * 4)) ? SOON_NS * 4 : wait_ns;
 	w->wait_ns += (wait_ns - w->wait_ns) / 4;
 	if (w->searching) {
 		w->searching = false;
