@@ -17,8 +17,11 @@
 enum { DNS_A = 1, DNS_AAAA = 28, DNS_MANY = 20, DNS_HEAD = 12 };
 
 struct dns_server {
-	int udp, tcp, stop[2];
+	int udp, tcp, link, stop[2]; /* link: a connection; -1: none */
+	unsigned char asked[600];    /* on it, so far */
+	size_t have;
 	uint16_t port;
+	bool hushed;
 	pthread_t thread;
 	ATOMIC(uint32_t) by_udp, by_tcp; /* questions */
 };
@@ -100,70 +103,132 @@ static inline void dns_serve_udp(struct dns_server *s)
 		sendto(s->udp, answer, bytes, 0, (void *)&from, from_bytes);
 }
 
-/* One question for each connection, which may come in pieces. */
-static inline void dns_serve_tcp(struct dns_server *s)
+/* Byte by byte, then the rest. */
+static inline void dns_answer_by_tcp(struct dns_server *s, size_t asked)
 {
-	unsigned char question[600], answer[2002];
-	int fd = accept(s->tcp, NULL, NULL);
-	size_t have = 0, bytes;
+	unsigned char answer[2002];
+	size_t bytes = dns_answer(s->asked + 2, asked, answer + 2, true);
 	ssize_t n;
 
-	while (have < 2 || have < 2u + (size_t)(question[0] << 8 | question[1])) {
-		n = recv(fd, question + have, sizeof question - have, 0);
-		if (n <= 0)
-			break;
-		have += (size_t)n;
-	}
 	add_relaxed(&s->by_tcp, 1u);
-	bytes = have > 2 ? dns_answer(question + 2, have - 2, answer + 2, true) : 0;
 	answer[0] = (unsigned char)(bytes >> 8);
 	answer[1] = (unsigned char)bytes;
-	for (size_t sent = 0; bytes > 0 && sent < bytes + 2; sent += (size_t)n) /* byte by byte, then the rest */
-		if ((n = send(fd, answer + sent, sent < 5 ? 1 : bytes + 2 - sent, MSG_NOSIGNAL)) <= 0)
+	for (size_t sent = 0; bytes > 0 && sent < bytes + 2; sent += (size_t)n)
+		if ((n = send(s->link, answer + sent, sent < 5 ? 1 : bytes + 2 - sent, MSG_NOSIGNAL)) <= 0)
 			break;
-	close(fd);
+}
+
+/* Questions may come in pieces, and several together: both of a name are asked on one connection if the second one is early enough. */
+static inline void dns_serve_tcp(struct dns_server *s)
+{
+	ssize_t n = recv(s->link, s->asked + s->have, sizeof s->asked - s->have, 0);
+	size_t bytes;
+
+	if (n <= 0) {
+		close(s->link);
+		s->link = -1;
+		return;
+	}
+	for (s->have += (size_t)n; s->have >= 2; s->have -= bytes + 2) {
+		bytes = (size_t)(s->asked[0] << 8 | s->asked[1]);
+		if (s->have < bytes + 2)
+			return;
+		dns_answer_by_tcp(s, bytes);
+		memmove(s->asked, s->asked + bytes + 2, s->have - bytes - 2);
+	}
+}
+
+/* One connection at a time; the next one waits. */
+static inline void dns_accept(struct dns_server *s)
+{
+	s->link = accept(s->tcp, NULL, NULL);
+	s->have = 0;
 }
 
 static inline void *dns_main(void *arg)
 {
 	struct dns_server *s = arg;
-	struct pollfd fds[3] = { { .fd = s->udp, .events = POLLIN },
-		                 { .fd = s->tcp, .events = POLLIN },
-		                 { .fd = s->stop[0], .events = POLLIN } };
 
 	for (;;) {
-		CHECK(poll(fds, 3, -1) > 0);
-		if (fds[2].revents)
+		struct pollfd fds[4] = { { .fd = s->udp, .events = POLLIN },
+			                 { .fd = s->link < 0 ? s->tcp : -1, .events = POLLIN },
+			                 { .fd = s->link, .events = POLLIN },
+			                 { .fd = s->stop[0], .events = POLLIN } };
+
+		CHECK(poll(fds, 4, -1) > 0);
+		if (fds[3].revents)
 			return NULL;
 		if (fds[0].revents)
 			dns_serve_udp(s);
 		if (fds[1].revents)
+			dns_accept(s);
+		if (fds[2].revents)
 			dns_serve_tcp(s);
+	}
+}
+
+static inline int dns_bind(int type, uint16_t port)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+		                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		                  .sin_port = htons(port) };
+	int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+
+	CHECK(fd >= 0);
+	if (bind(fd, (void *)&at, sizeof at) == 0)
+		return fd;
+	CHECK_OK(close(fd));
+	return -1;
+}
+
+/* One port for both; what is free for one may be taken for the other. */
+static inline void dns_bind_both(struct dns_server *s)
+{
+	struct sockaddr_in at;
+	socklen_t bytes = sizeof at;
+
+	for (int tries = 0;; tries++) {
+		s->tcp = dns_bind(SOCK_STREAM, 0);
+		CHECK_OK(getsockname(s->tcp, (void *)&at, &bytes));
+		s->port = ntohs(at.sin_port);
+		s->udp = dns_bind(SOCK_DGRAM, s->port);
+		if (s->udp >= 0)
+			return;
+		CHECK_OK(close(s->tcp));
+		CHECK(tries < 100);
 	}
 }
 
 static inline void dns_open(struct dns_server *s)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t bytes = sizeof at;
-
 	memset(s, 0, sizeof *s);
-	s->tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	CHECK_OK(bind(s->tcp, (void *)&at, sizeof at));
+	s->link = -1;
+	dns_bind_both(s);
 	CHECK_OK(listen(s->tcp, 100));
-	CHECK_OK(getsockname(s->tcp, (void *)&at, &bytes));
-	s->port = ntohs(at.sin_port);
-	s->udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	CHECK_OK(bind(s->udp, (void *)&at, sizeof at));
 	CHECK_OK(pipe2(s->stop, O_CLOEXEC));
 	CHECK_EQ(pthread_create(&s->thread, NULL, dns_main, s), 0);
 }
 
-static inline void dns_close(struct dns_server *s)
+/* From now on nobody listens there: who asks is told so. The port stays ours, or it might be that of the one who asks. */
+static inline void dns_hush(struct dns_server *s)
 {
+	struct sockaddr_in other = { .sin_family = AF_INET,
+		                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		                     .sin_port = htons(1) };
+
 	CHECK_EQ(write(s->stop[1], "x", 1), 1);
 	CHECK_EQ(pthread_join(s->thread, NULL), 0);
+	CHECK_OK(connect(s->udp, (void *)&other, sizeof other)); /* hears that one only */
+	s->hushed = true;
+}
+
+static inline void dns_close(struct dns_server *s)
+{
+	if (!s->hushed)
+		dns_hush(s);
 	CHECK_OK(close(s->udp));
 	CHECK_OK(close(s->tcp));
+	if (s->link >= 0)
+		CHECK_OK(close(s->link));
 	net_close(s->stop);
 }
