@@ -2,7 +2,7 @@
 #pragma once
 #include <rophive/time.h>
 
-/* Mutex, condition, semaphore, channel. The same object serves fibers (they park), compute tasks and foreign threads (they
+/* Mutex, condition, semaphore, lock for readers and writers, barrier, once, channel. The same object serves fibers (they park), compute tasks and foreign threads (they
  * block), at the same time. On an IO worker outside a fiber a call that would have to wait is refused: -EDEADLK; with
  * HIVE_NOWAIT every call is allowed everywhere and never waits.
  *
@@ -33,10 +33,27 @@ struct hive_semaphore {
 	void *waiters[2];
 };
 
+struct hive_rwlock {
+	struct hive_semaphore room;
+};
+struct hive_barrier {
+	HIVE_ATOMIC(uint64_t) state;
+	uint32_t magic, parties;
+	void *waiters[2];
+};
+struct hive_once {
+	HIVE_ATOMIC(uint32_t) done;
+	uint32_t spare;
+	struct hive_mutex mutex;
+};
+
 /* Any thread. */
 void hive_mutex_init(struct hive_mutex *mutex);
 void hive_cond_init(struct hive_cond *cond);
 void hive_semaphore_init(struct hive_semaphore *semaphore, uint32_t count);
+void hive_rwlock_init(struct hive_rwlock *lock);
+void hive_barrier_init(struct hive_barrier *barrier, uint32_t parties);
+void hive_once_init(struct hive_once *once);
 
 /* May wait. -EDEADLK also: held by the caller already. The holder is a fiber or a thread; a fiber holds it wherever it goes on.
  * An unlocked mutex goes to whoever asks first, so that a lock that is needed often is not handed from sleeper to sleeper; but
@@ -58,6 +75,25 @@ void hive_cond_broadcast(struct hive_cond *cond);
 HIVE_CHECKED int hive_semaphore_acquire(struct hive_semaphore *semaphore, uint32_t n, int64_t deadline_ns);
 /* Any thread. -EOVERFLOW: the count would pass UINT32_MAX; nothing was released. */
 int hive_semaphore_release(struct hive_semaphore *semaphore, uint32_t n);
+
+/* May wait. Many who read, or one who writes, in the order of arrival: neither starves the other, and who reads waits behind one who waits to
+ * write. It has no holder that could be told from others: who holds it and asks for it again may wait for himself.       */
+HIVE_CHECKED int hive_rwlock_lock_read(struct hive_rwlock *lock, int64_t deadline_ns);
+HIVE_CHECKED int hive_rwlock_lock_write(struct hive_rwlock *lock, int64_t deadline_ns);
+/* Any thread. -EPERM: nobody holds it like that. */
+int hive_rwlock_unlock_read(struct hive_rwlock *lock);
+int hive_rwlock_unlock_write(struct hive_rwlock *lock);
+/* Any thread. Who writes goes on reading, and lets others read, and nobody has written in between. -EPERM as above. */
+int hive_rwlock_downgrade(struct hive_rwlock *lock);
+
+/* May wait. Until as many as there are parties have come; 1 for the one who came last, 0 for the others. Then it begins anew. Who gives up has
+ * not come. -EINVAL also: of 0 parties.                                                                                  */
+HIVE_CHECKED int hive_barrier_wait(struct hive_barrier *barrier, int64_t deadline_ns);
+
+typedef int hive_once_fn(void *arg);
+/* May wait. fn(arg) is called once: by the first who comes, while the others wait. 0: it was, and what it did is seen. A negative result of fn
+ * is told to who called it, and the next one calls it again. -EDEADLK also: from inside fn.                              */
+HIVE_CHECKED int hive_once_run(struct hive_once *once, hive_once_fn *fn, void *arg, int64_t deadline_ns);
 
 /* Channel: bounded, by value, first in first out; any number of senders and receivers. Capacity 0 is a hand-over: a send waits
  * until somebody takes the item. */

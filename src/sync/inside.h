@@ -10,6 +10,7 @@
 #define COND_MAGIC 0x636f6e64u
 #define SEMAPHORE_MAGIC 0x73656d61u
 #define CHANNEL_MAGIC 0x6368616eu
+#define BARRIER_MAGIC 0x62617272u
 
 /* The room that the public structs have for a list. */
 static inline struct wait_list *list_in(void **waiters)

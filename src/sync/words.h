@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
-/* The words of mutex and semaphore: what is done without a list of waiters, and what a latch holder may make of the word.
+/* The words of mutex, semaphore and once: what is done without a list of waiters, and what a latch holder may make of the word.
  *
  * Mutex    holder | WAKING | WAITERS | latch        holder 0: free
  *   WAITERS  the list is not empty
  *   WAKING   somebody was taken out of the list to try again, and has not yet: no need to wake another one
  *   Invariant: free and WAITERS, then WAKING. So a free mutex is never forgotten.
  * Semaphore    count << 2 | WAITERS | latch
- *   With WAITERS set all changes are made under the latch: so nobody overtakes.                                            */
+ *   With WAITERS set all changes are made under the latch: so nobody overtakes.
+ * Once    done, or not                                                                                                     */
 #include "base/latch.h"
 
 #define WORD_WAITERS UINT64_C(2)
@@ -93,4 +94,15 @@ static inline enum semaphore_give semaphore_give(ATOMIC(uint64_t) *word, uint32_
 		                seen + ((uint64_t)n << SEMAPHORE_SHIFT))) /* SEM-2 (pairs with SEM-1 and LATCH-1) */
 			return SEMAPHORE_GIVEN;
 	}
+}
+
+/* What was done before done_now() is seen. */
+static inline bool done_is(ATOMIC(uint32_t) *done)
+{
+	return load_acquire(done) != 0; /* DONE-1 (pairs with DONE-2) */
+}
+
+static inline void done_now(ATOMIC(uint32_t) *done)
+{
+	store_release(done, 1u); /* DONE-2 (pairs with DONE-1) */
 }

@@ -375,6 +375,7 @@ const struct program programs[] = {
 	{ "workers_with_rings_come_and_go", workers_with_rings_come_and_go },
 	{ "fibers_and_threads_take_turns", fibers_and_threads_take_turns },
 	{ "conditions_wake_who_waits", conditions_wake_who_waits },
+	{ "parties_meet_or_give_up", parties_meet_or_give_up },
 	{ "channels_lose_nothing", channels_lose_nothing },
 	{ "fibers_sit_at_one_socket", fibers_sit_at_one_socket },
 	{ "fibers_sit_to_send", fibers_sit_to_send },

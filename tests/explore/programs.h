@@ -30,9 +30,10 @@ void a_drain_waits_for_fibers(void *arg);
 void fibers_move_when_their_worker_leaves(void *arg);
 void block_on_waits_for_all(void *arg);
 
-/* objects.c, channels.c */
+/* objects.c, meeting.c, channels.c */
 void fibers_and_threads_take_turns(void *arg);
 void conditions_wake_who_waits(void *arg);
+void parties_meet_or_give_up(void *arg);
 void channels_lose_nothing(void *arg);
 
 /* sockets.c, operations.c, lent.c */

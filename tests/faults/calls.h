@@ -482,6 +482,32 @@ static int lock_all(struct world *w)
 	return hive_semaphore_release(&semaphore, 1);
 }
 
+static int do_nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static int lock_more(struct world *w)
+{
+	struct hive_rwlock lock;
+	struct hive_barrier barrier;
+	struct hive_once once;
+
+	(void)w;
+	hive_rwlock_init(&lock);
+	hive_barrier_init(&barrier, 2);
+	hive_once_init(&once);
+	CHECK_OK(hive_rwlock_lock_write(&lock, HIVE_FOREVER));
+	CHECK_ERR(hive_rwlock_lock_read(&lock, hive_deadline(NULL, HIVE_US(10))), -ETIMEDOUT);
+	CHECK_OK(hive_rwlock_downgrade(&lock));
+	CHECK_OK(hive_rwlock_unlock_read(&lock));
+	CHECK_OK(hive_rwlock_lock_write(&lock, HIVE_FOREVER));
+	CHECK_OK(hive_rwlock_unlock_write(&lock));
+	CHECK_ERR(hive_barrier_wait(&barrier, hive_deadline(NULL, HIVE_US(10))), -ETIMEDOUT);
+	return hive_once_run(&once, do_nothing, NULL, HIVE_FOREVER);
+}
+
 static int sim_create(struct world *w)
 {
 	return hive_sim_create(NULL, &w->extra_sim);

@@ -112,6 +112,10 @@ static const struct row rows[] = {
 	{ "hive_mutex_init hive_mutex_lock hive_mutex_unlock hive_cond_init hive_cond_wait hive_cond_signal "
 	  "hive_cond_broadcast hive_semaphore_init hive_semaphore_acquire hive_semaphore_release",
 	  NO_HIVE, SILENT, lock_all, NULL },
+	{ "hive_rwlock_init hive_rwlock_lock_read hive_rwlock_lock_write hive_rwlock_unlock_read "
+	  "hive_rwlock_unlock_write hive_rwlock_downgrade hive_barrier_init hive_barrier_wait hive_once_init "
+	  "hive_once_run",
+	  NO_HIVE, SILENT, lock_more, NULL },
 	{ "hive_bus_create", NO_HIVE, FAILS, bus_create, NULL },
 	{ "hive_bus_bytes hive_bus_start hive_bus_stop hive_bus_pause hive_bus_resume hive_bus_destroy hive_bus_submit "
 	  "hive_bus_call hive_bus_request hive_bus_reply hive_bus_subscribe hive_bus_unsubscribe hive_bus_level "

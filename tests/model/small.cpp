@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Small words that objects share: references (src/base/refs.h), parts that one plays (role.h), what is made once (first.h). */
+/* Small words that objects share: references (src/base/refs.h), parts that one plays (role.h), what is made once (first.h), what is
+ * done (sync/words.h).                                                                                                     */
 #include "base/first.h"
 #include "base/refs.h"
 #include "base/role.h"
+#include "sync/words.h"
 
 #include "model.h"
 
@@ -125,3 +127,25 @@ struct first_is_the_same_for_all : rl::test_suite<first_is_the_same_for_all, 3> 
 	}
 };
 SCENARIO(first_is_the_same_for_all, 20000, 4);
+
+/* Who finds it done sees what was done. */
+struct done_is_seen_with_what_was_done : rl::test_suite<done_is_seen_with_what_was_done, 2> {
+	ATOMIC(uint32_t) done;
+	rl::var<int> made;
+
+	void before()
+	{
+		done.store(0, rl::mo_relaxed, $);
+	}
+
+	void thread(unsigned i)
+	{
+		if (i == 0) {
+			made($) = 1;
+			done_now(&done);
+		} else if (done_is(&done)) {
+			RL_ASSERT(made($) == 1);
+		}
+	}
+};
+SCENARIO(done_is_seen_with_what_was_done, 20000, 6);

@@ -6,6 +6,8 @@
 static struct hive_mutex mutex, taken;
 static struct hive_cond cond;
 static struct hive_semaphore semaphore;
+static struct hive_rwlock written;
+static struct hive_barrier two;
 static struct hive_channel *empty, *full;
 static ATOMIC(uint32_t) ended;
 static uint64_t item;
@@ -16,6 +18,9 @@ static void init(void)
 	hive_mutex_init(&taken);
 	hive_cond_init(&cond);
 	hive_semaphore_init(&semaphore, 1);
+	hive_rwlock_init(&written);
+	CHECK_OK(hive_rwlock_lock_write(&written, HIVE_NOWAIT));
+	hive_barrier_init(&two, 2);
 	CHECK_OK(hive_channel_create(sizeof item, 1, &empty));
 	CHECK_OK(hive_channel_create(sizeof item, 1, &full));
 	CHECK_OK(hive_channel_send(full, &item, sizeof item, HIVE_NOWAIT));
@@ -30,6 +35,8 @@ static void finish(void)
 	CHECK_OK(hive_mutex_unlock(&taken));
 	CHECK_EQ(load_relaxed(&mutex.state) | load_relaxed(&taken.state) | load_relaxed(&cond.state), 0);
 	CHECK_EQ(load_relaxed(&semaphore.state), 1 << SEMAPHORE_SHIFT);
+	CHECK_OK(hive_rwlock_unlock_write(&written));
+	CHECK_EQ(load_relaxed(&two.state), 0);
 	CHECK_OK(hive_channel_destroy(empty));
 	CHECK_OK(hive_channel_destroy(full));
 }
@@ -44,6 +51,9 @@ static void wait_everywhere(int64_t deadline_ns, int expected)
 	CHECK_ERR(hive_semaphore_acquire(&semaphore, 2, deadline_ns), expected);
 	CHECK_OK(hive_semaphore_acquire(&semaphore, 1, deadline_ns));
 	CHECK_OK(hive_semaphore_release(&semaphore, 1));
+	CHECK_ERR(hive_rwlock_lock_read(&written, deadline_ns), expected);
+	CHECK_ERR(hive_rwlock_lock_write(&written, deadline_ns), expected);
+	CHECK_ERR(hive_barrier_wait(&two, deadline_ns), expected);
 	CHECK_ERR(hive_channel_recv(empty, &item, sizeof item, deadline_ns), expected);
 	CHECK_ERR(hive_channel_send(full, &item, sizeof item, deadline_ns), expected);
 	CHECK_OK(hive_channel_send(empty, &item, sizeof item, deadline_ns));
@@ -111,6 +121,12 @@ static int waits_in(void *arg)
 	case 3:
 		CHECK_ERR(hive_channel_recv(empty, &item, sizeof item, HIVE_FOREVER), -ECANCELED);
 		break;
+	case 4:
+		CHECK_ERR(hive_rwlock_lock_read(&written, HIVE_FOREVER), -ECANCELED);
+		break;
+	case 5:
+		CHECK_ERR(hive_barrier_wait(&two, HIVE_FOREVER), -ECANCELED);
+		break;
 	default:
 		CHECK_ERR(hive_channel_send(full, &item, sizeof item, hive_deadline(NULL, HIVE_S(100))), -ECANCELED);
 	}
@@ -131,6 +147,10 @@ static bool somebody_waits(int where)
 		return waiting(&semaphore.state, semaphore.waiters) > 0;
 	case 3:
 		return load_acquire(&empty->word) & CHANNEL_RECEIVERS;
+	case 4:
+		return waiting(&written.room.state, written.room.waiters) > 0;
+	case 5:
+		return waiting(&two.state, two.waiters) > 0;
 	default:
 		return load_acquire(&full->word) & CHANNEL_SENDERS;
 	}
@@ -138,7 +158,7 @@ static bool somebody_waits(int where)
 
 TEST(a_cancelled_fiber_leaves_every_wait)
 {
-	for (int where = 0; where < 5; where++) {
+	for (int where = 0; where < 7; where++) {
 		struct hive_fiber *fiber;
 		int result = 0;
 
