@@ -71,11 +71,16 @@ SCENARIO(forks_last_one_goes_to_owner_or_thief, 50000, 5);
 
 /* The second is private until somebody is hungry. */
 struct forks_thieves_and_the_owner_share : forks_suite<forks_thieves_and_the_owner_share, 3, 3> {
+	void before()
+	{
+		forks_suite::before();
+		push(0);
+		push(1);
+	}
+
 	void thread(unsigned i)
 	{
 		if (i == 0) {
-			push(0);
-			push(1);
 			push(2);
 			pop();
 			pop();
@@ -126,17 +131,44 @@ struct forks_rescue_against_a_pop : forks_suite<forks_rescue_against_a_pop, 2, 3
 };
 SCENARIO(forks_rescue_against_a_pop, 100000, 3);
 
-/* What was opened is taken by others than who opened it, and the owner goes up again meanwhile. */
-struct forks_two_rescuers : forks_suite<forks_two_rescuers, 3, 4> {
+/* What the owner is about to show is opened before it can: it shows no more than there is. */
+struct forks_rescue_against_a_slow_push : forks_suite<forks_rescue_against_a_slow_push, 2, 2> {
+	void before()
+	{
+		forks_suite::before();
+		push(0);
+		forks_hunger(&forks);
+	}
+
 	void thread(unsigned i)
 	{
 		if (i == 0) {
-			push(0);
 			push(1);
-			push(2);
+			pop();
+		} else {
+			forks_rescue(&forks);
+			steal();
+			steal();
+			steal();
+		}
+	}
+};
+SCENARIO(forks_rescue_against_a_slow_push, 50000, 3);
+
+/* What was opened is taken by others than who opened it, and the owner goes up again meanwhile. */
+struct forks_two_rescuers : forks_suite<forks_two_rescuers, 3, 4> {
+	void before()
+	{
+		forks_suite::before();
+		for (int i = 0; i < 3; i++)
+			push(i);
+	}
+
+	void thread(unsigned i)
+	{
+		if (i == 0) {
 			pop();
 			push(3);
-			pop();
 			pop();
 		} else {
 			forks_rescue(&forks);
@@ -174,11 +206,16 @@ SCENARIO(forks_thief_behind_a_rescue, 400000, 2);
 
 /* With two slots each push overwrites what a slow thief may be reading. */
 struct forks_slot_is_reused_under_a_slow_thief : forks_suite<forks_slot_is_reused_under_a_slow_thief, 3, 4, false, 2> {
+	void before()
+	{
+		forks_suite::before();
+		push(0);
+		push(1);
+	}
+
 	void thread(unsigned i)
 	{
 		if (i == 0) {
-			push(0);
-			push(1);
 			push(2);
 			pop();
 			push(3);
