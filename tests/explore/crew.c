@@ -347,3 +347,22 @@ void crew_join_threads(const int *threads, int n)
 	for (int i = 0; i < n; i++)
 		explore_join(threads[i]);
 }
+
+void crew_work_together(hive_fiber_fn *fiber, void (*thread)(void *arg))
+{
+	int threads[3], n = 0;
+
+	for (uint32_t i = 1 + explore_draw(3); i > 0; i--)
+		crew_hire(fiber, (int)explore_draw(4));
+	for (uint32_t i = 1 + explore_draw(2); i > 0; i--)
+		threads[n++] = explore_spawn("thread", thread, NULL);
+	if (explore_draw(2))
+		threads[n++] = explore_draw(3) ? explore_spawn("canceller", crew_canceller, number(3))
+		                               : explore_spawn("stopper", crew_stop, explore_draw(2) ? &crew : NULL);
+	crew_join_threads(threads, n);
+	if (!crew.stopping) {
+		crew_check_quiet();
+		crew_stop(explore_draw(2) ? &crew : NULL);
+	}
+	crew_close();
+}

@@ -45,6 +45,8 @@ void crew_detach(void *arg);
 void crew_join_threads(const int *threads, int n);
 /* Somebody who is not a fiber spawns some, and joins most. For threads. */
 void crew_poster(void *count);
+/* A few fibers and threads, while somebody may cancel or stop; until the end of the hive. */
+void crew_work_together(hive_fiber_fn *fiber, void (*thread)(void *arg));
 /* A thread that cancels whomever it finds, so often. */
 void crew_canceller(void *count);
 /* Joins, waits for, detaches one of them; only those after `self`, so that nobody waits in a circle. -1: not a fiber. */

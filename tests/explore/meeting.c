@@ -46,8 +46,6 @@ static void meet_as_thread(void *arg)
 /* They go through together or not at all: as many as there are parties each time, of whom one is told that it was the last. */
 void parties_meet_or_give_up(void *arg)
 {
-	int threads[3], n = 0;
-
 	(void)arg;
 	crew_clear();
 	memset(&place, 0, sizeof place);
@@ -55,19 +53,7 @@ void parties_meet_or_give_up(void *arg)
 	hive_barrier_init(&place.barrier, place.parties);
 	if (!open_hive((struct range){ 1, 3 }, (struct range){ 0, 0 }, CORE_EMPTY))
 		return;
-	for (uint32_t i = 1 + explore_draw(3); i > 0; i--)
-		crew_hire(meet_as_fiber, (int)explore_draw(4));
-	for (uint32_t i = 1 + explore_draw(2); i > 0; i--)
-		threads[n++] = explore_spawn("thread", meet_as_thread, NULL);
-	if (explore_draw(2))
-		threads[n++] = explore_draw(3) ? explore_spawn("canceller", crew_canceller, number(3))
-		                               : explore_spawn("stopper", crew_stop, explore_draw(2) ? &crew : NULL);
-	crew_join_threads(threads, n);
-	if (!crew.stopping) {
-		crew_check_quiet();
-		crew_stop(explore_draw(2) ? &crew : NULL);
-	}
-	crew_close();
+	crew_work_together(meet_as_fiber, meet_as_thread);
 	EXPECT(place.firsts == place.lasts * (place.parties - 1));
 	EXPECT(place.barrier.state == 0 && !place.barrier.waiters[0]);
 }

@@ -117,24 +117,10 @@ static void take_turns_as_thread(void *arg)
 /* One at a time has the mutex, and nobody more of the semaphore than there is; whoever waits without a limit has its turn. */
 void fibers_and_threads_take_turns(void *arg)
 {
-	int threads[3], n = 0;
-
 	(void)arg;
 	if (!open_shared((struct range){ 1, 3 }))
 		return;
-	for (uint32_t i = 1 + explore_draw(3); i > 0; i--)
-		crew_hire(take_turns_as_fiber, (int)explore_draw(4));
-	for (uint32_t i = 1 + explore_draw(2); i > 0; i--)
-		threads[n++] = explore_spawn("thread", take_turns_as_thread, NULL);
-	if (explore_draw(2))
-		threads[n++] = explore_draw(3) ? explore_spawn("canceller", crew_canceller, number(3))
-		                               : explore_spawn("stopper", crew_stop, explore_draw(2) ? &crew : NULL);
-	crew_join_threads(threads, n);
-	if (!crew.stopping) {
-		crew_check_quiet();
-		crew_stop(explore_draw(2) ? &crew : NULL);
-	}
-	crew_close();
+	crew_work_together(take_turns_as_fiber, take_turns_as_thread);
 	close_shared();
 }
 

@@ -4,7 +4,8 @@
 
 #include "model.h"
 
-template <typename T, int THREADS, int TASKS, bool ALL_PUBLIC = false, int CAPACITY = 4>
+/* FILLED: how many are there when the threads begin. */
+template <typename T, int THREADS, int TASKS, int FILLED = 0, bool ALL_PUBLIC = false, int CAPACITY = 4>
 struct forks_suite : rl::test_suite<T, THREADS> {
 	struct forks forks;
 	struct fork_slot slots[CAPACITY];
@@ -15,6 +16,8 @@ struct forks_suite : rl::test_suite<T, THREADS> {
 	{
 		refused = 0;
 		forks_init(&forks, slots, CAPACITY, ALL_PUBLIC);
+		for (int i = 0; i < FILLED; i++)
+			push(i);
 	}
 
 	void push(int i)
@@ -70,14 +73,7 @@ struct forks_last_one_goes_to_owner_or_thief : forks_suite<forks_last_one_goes_t
 SCENARIO(forks_last_one_goes_to_owner_or_thief, 50000, 5);
 
 /* The second is private until somebody is hungry. */
-struct forks_thieves_and_the_owner_share : forks_suite<forks_thieves_and_the_owner_share, 3, 3> {
-	void before()
-	{
-		forks_suite::before();
-		push(0);
-		push(1);
-	}
-
+struct forks_thieves_and_the_owner_share : forks_suite<forks_thieves_and_the_owner_share, 3, 3, 2> {
 	void thread(unsigned i)
 	{
 		if (i == 0) {
@@ -93,14 +89,7 @@ struct forks_thieves_and_the_owner_share : forks_suite<forks_thieves_and_the_own
 SCENARIO(forks_thieves_and_the_owner_share, 50000, 2);
 
 /* Both are public: the owner must see what thieves have taken who saw an older split. */
-struct forks_all_public : forks_suite<forks_all_public, 3, 2, true> {
-	void before()
-	{
-		forks_suite::before();
-		push(0);
-		push(1);
-	}
-
+struct forks_all_public : forks_suite<forks_all_public, 3, 2, 2, true> {
 	void thread(unsigned i)
 	{
 		if (i == 0)
@@ -132,11 +121,10 @@ struct forks_rescue_against_a_pop : forks_suite<forks_rescue_against_a_pop, 2, 3
 SCENARIO(forks_rescue_against_a_pop, 100000, 3);
 
 /* What the owner is about to show is opened before it can: it shows no more than there is. */
-struct forks_rescue_against_a_slow_push : forks_suite<forks_rescue_against_a_slow_push, 2, 2> {
+struct forks_rescue_against_a_slow_push : forks_suite<forks_rescue_against_a_slow_push, 2, 2, 1> {
 	void before()
 	{
 		forks_suite::before();
-		push(0);
 		forks_hunger(&forks);
 	}
 
@@ -156,14 +144,7 @@ struct forks_rescue_against_a_slow_push : forks_suite<forks_rescue_against_a_slo
 SCENARIO(forks_rescue_against_a_slow_push, 50000, 3);
 
 /* What was opened is taken by others than who opened it, and the owner goes up again meanwhile. */
-struct forks_two_rescuers : forks_suite<forks_two_rescuers, 3, 4> {
-	void before()
-	{
-		forks_suite::before();
-		for (int i = 0; i < 3; i++)
-			push(i);
-	}
-
+struct forks_two_rescuers : forks_suite<forks_two_rescuers, 3, 4, 3> {
 	void thread(unsigned i)
 	{
 		if (i == 0) {
@@ -179,14 +160,7 @@ struct forks_two_rescuers : forks_suite<forks_two_rescuers, 3, 4> {
 SCENARIO(forks_two_rescuers, 100000, 2);
 
 /* Somebody opens what the owner has just forked in the place of others, and another one takes it. */
-struct forks_thief_behind_a_rescue : forks_suite<forks_thief_behind_a_rescue, 3, 5> {
-	void before()
-	{
-		forks_suite::before();
-		for (int i = 0; i < 4; i++)
-			push(i);
-	}
-
+struct forks_thief_behind_a_rescue : forks_suite<forks_thief_behind_a_rescue, 3, 5, 4> {
 	void thread(unsigned i)
 	{
 		if (i == 0) {
@@ -205,14 +179,8 @@ struct forks_thief_behind_a_rescue : forks_suite<forks_thief_behind_a_rescue, 3,
 SCENARIO(forks_thief_behind_a_rescue, 400000, 2);
 
 /* With two slots each push overwrites what a slow thief may be reading. */
-struct forks_slot_is_reused_under_a_slow_thief : forks_suite<forks_slot_is_reused_under_a_slow_thief, 3, 4, false, 2> {
-	void before()
-	{
-		forks_suite::before();
-		push(0);
-		push(1);
-	}
-
+struct forks_slot_is_reused_under_a_slow_thief
+    : forks_suite<forks_slot_is_reused_under_a_slow_thief, 3, 4, 2, false, 2> {
 	void thread(unsigned i)
 	{
 		if (i == 0) {

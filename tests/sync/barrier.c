@@ -105,7 +105,7 @@ static void try_to_pass(void *arg)
 {
 	(void)arg;
 	while (load_relaxed(&passed) < ROUNDS) {
-		int r = hive_barrier_wait(&barrier, hive_deadline(NULL, HIVE_US(50)));
+		int r = hive_barrier_wait(&barrier, hive_deadline(NULL, HIVE_US(50) * test_slowness()));
 
 		CHECK(r == 0 || r == 1 || r == -ETIMEDOUT);
 		if (r == 1)
