@@ -18,8 +18,9 @@ target_compile_definitions(rophive_test_support PRIVATE $<$<BOOL:${ROPHIVE_COVER
 target_include_directories(rophive_test_support PUBLIC tests src)
 target_link_libraries(rophive_test_support PUBLIC rophive_static m)
 
-# Half of the time of a build is that of optimizing tests. Those in which queues and protocols are compiled as headers stay optimized.
-option(ROPHIVE_QUICK_TESTS "Compile tests that only call the library without optimization" OFF)
+# Half of the time of a build would be that of optimizing tests. Those in which queues and protocols are compiled as headers are optimized;
+# the others, too, in the stage optimized of scripts/test-long.
+option(ROPHIVE_QUICK_TESTS "Compile tests that only call the library without optimization" ON)
 set(quick_folders api bus core dns faults fiber httpd io sched sync tls)
 
 # The bigger example: all of it but main() is also there for its tests.
@@ -96,7 +97,7 @@ foreach(file ${tests})
 		target_link_options(${name} PRIVATE -Wl,--wrap=uname)
 	endif()
 	if(name MATCHES "^(faults.functions|faults.victim|tls.faults)$") # tests/faults/wrap.h stands between the library and the system's memory
-		foreach(call malloc realloc free mmap munmap)
+		foreach(call malloc realloc free mmap munmap pthread_getattr_np pthread_attr_destroy)
 			target_link_options(${name} PRIVATE -Wl,--wrap=${call})
 		endforeach()
 	endif()

@@ -3,9 +3,12 @@
 # Shared by scripts/test and scripts/test-long; sourced in the root of the tree.
 
 passed=0 failed=0
+this_run=$$.$EPOCHSECONDS
+go_on= # not empty: a stage that fails does not keep the others from running
 test_timeout= # seconds for one ctest test; empty: as cmake/tests.cmake has it
-quick=(-DROPHIVE_QUICK_TESTS=ON) # in all builds but the one that users get
-debug=(-DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS_DEBUG=-O1 -g" -DROPHIVE_TOOLS=OFF "${quick[@]}")
+# Lines are what a report needs; the build that users get has more.
+lines=("-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG")
+debug=(-DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS_DEBUG=-O1 -g1" -DROPHIVE_TOOLS=OFF)
 asan_build=("${debug[@]}" -DROPHIVE_DEBUG=ON -DROPHIVE_SANITIZE=address,undefined)
 # With one thread, or with threads that others test as well, and slow: ThreadSanitizer sees them in test-long.
 slow_with_tsan='sched.memory|sched.timer_rules|fiber.memory|fiber.waiting|tls.handshake'
@@ -14,33 +17,44 @@ export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
 
-# configure FOLDER COMPILER OPTION...: configures and builds build/FOLDER. Quiet unless it fails.
+# configure FOLDER COMPILER OPTION...: configures and builds build/FOLDER, once in a run; who comes meanwhile waits. Quiet unless it fails.
 configure() {
-	local folder=build/$1 log=build/$1.log
-	[ "$1" = . ] && log=build/gcc.log
-	mkdir -p "$folder"
-	cmake -S . -B "$folder" -G Ninja -DCMAKE_C_COMPILER="$2" -DROPHIVE_WERROR=ON \
-		-DROPHIVE_TEST_TIMEOUT="$test_timeout" "${@:3}" >"$log" 2>&1 &&
-		cmake --build "$folder" >>"$log" 2>&1 && return 0
-	grep -v '^\[[0-9]*/[0-9]*\] \(Building\|Linking\)' "$log" | tail -n 200
-	echo "rophive: the build in $folder failed"
-	return 1
+	local folder=build/$1 log=build/$1.log made=build/run/$1.built what="$this_run $test_timeout ${*:2}"
+	[ "$1" = . ] && log=build/gcc.log made=build/run/gcc.built
+	mkdir -p "$folder" build/run
+	(
+		flock 9
+		[ "$(cat "$made" 2>/dev/null)" = "$what" ] && exit
+		cmake -S . -B "$folder" -G Ninja -DCMAKE_C_COMPILER="$2" -DROPHIVE_WERROR=ON \
+			-DROPHIVE_TEST_TIMEOUT="$test_timeout" "${@:3}" >"$log" 2>&1 &&
+			cmake --build "$folder" >>"$log" 2>&1 && echo "$what" >"$made" && exit
+		grep -v '^\[[0-9]*/[0-9]*\] \(Building\|Linking\)' "$log" | tail -n 200
+		echo "rophive: the build in $folder failed"
+		exit 1
+	) 9>"$made.lock"
 }
 
 # configure_for ARCHITECTURE: a build for another processor.
 configure_for() {
-	configure "$1" "$1-linux-gnu-gcc" --toolchain "cmake/$1.cmake" -DROPHIVE_TOOLS=OFF -DROPHIVE_INSTALL=OFF "${quick[@]}"
+	configure "$1" "$1-linux-gnu-gcc" --toolchain "cmake/$1.cmake" -DROPHIVE_TOOLS=OFF -DROPHIVE_INSTALL=OFF "${lines[@]}"
 }
 
-# Programs that ask how much memory or which pages the process has (in an emulator it is the emulator's), or need children as the system
-# makes them.
-not_emulated='^(io.cold|io.served|io.served_ends|sched.resize)$'
+build_gcc() { configure . gcc; }
+build_clang() { configure clang clang "${lines[@]}"; }
+build_asan() { configure asan gcc "${asan_build[@]}"; }
+build_tsan() { configure tsan gcc "${tsan_build[@]}"; }
+build_aarch64() { configure_for aarch64; }
+build_riscv64() { configure_for riscv64; }
+
+# Programs that ask how much memory or which pages the process has (in an emulator it is the emulator's), need children as the system
+# makes them, or look at memory that may be gone (process_vm_readv: who waits for whom).
+not_emulated='^(fiber.standstill|io.cold|io.served|io.served_ends|sched.resize|sync.deadlock)$'
 
 # other_processors: all that is built for them, in an emulator. What that cannot do is skipped, and counted.
 other_processors() {
 	local architecture
 	for architecture in aarch64 riscv64; do
-		configure_for $architecture && run_ctest $architecture -LE '^(check|httpd|tool)$' -E "$not_emulated" || return 1
+		build_$architecture && run_ctest $architecture -LE '^(check|httpd|tool)$' -E "$not_emulated" || return 1
 		figure "skipped on $architecture (qemu)" \
 			"$(grep -c '^skipped' build/$architecture/Testing/Temporary/LastTest.log)"
 	done
@@ -107,7 +121,7 @@ run_counted() {
 # run_conditions short|full: tests/conditions in all builds that it uses.
 run_conditions() {
 	[ "$1" = short ] || configure tsan-clang clang "${tsan_build[@]}" || return 1
-	configure . gcc && configure tsan gcc "${tsan_build[@]}" && configure asan gcc "${asan_build[@]}" && run_counted conditions tests/conditions/run "$1" || return 1
+	build_gcc && build_tsan && build_asan && run_counted conditions tests/conditions/run "$1" || return 1
 	figure 'hard conditions (build x condition x program)' "$(grep -c '^ok' build/conditions.log), \
 $(grep '^[0-9]* skipped' build/conditions.log)"
 }
@@ -147,19 +161,17 @@ spin_figures() {
 	figure 'Spin mutants found' "$(grep -c '^found ' "$1")"
 }
 
-# run_stages NAME...: each is a function stage_NAME.
+# run_stages NAME...: each is a function stage_NAME, or was given to start_chores.
 run_stages() {
-	local stage start status=0 summary=() before
-	mkdir -p build
+	local stage word status=0 summary=() took spent
 	# shellcheck disable=SC2048 # the default comes as one word
 	for stage in $*; do
 		declare -F "stage_$stage" >/dev/null || { echo "rophive: no stage named $stage" >&2; exit 2; }
 		echo "== $stage"
-		start=$SECONDS before=$((passed + failed))
-		"stage_$stage" || status=1
-		summary+=("$(printf '%-10s %-6s %4d s %4d tests' "$stage" "$([ $status -eq 0 ] && echo ok || echo FAILED)" \
-			$((SECONDS - start)) $((passed + failed - before)))")
-		[ $status -eq 0 ] || break
+		word=ok
+		if [[ " ${chores[*]} " = *" stage_$stage "* ]]; then await_chore "$stage"; else run_stage "$stage"; fi || word=FAILED status=1
+		summary+=("$(printf '%-10s %-6s %5d s %5d s of processors %6d tests' "$stage" $word "${took[@]}")")
+		[ $word = ok ] || [ -n "$go_on" ] || break
 	done
 	echo
 	printf '%s\n' "${summary[@]}"
@@ -167,4 +179,63 @@ run_stages() {
 	[ $status -eq 0 ] || [ $failed -gt 0 ] || failed=1 # a stage that broke without a test, a build for example
 	echo "$passed passed, $failed failed"
 	exit $status
+}
+
+# run_stage NAME: sets took: seconds, seconds of processors, tests.
+run_stage() {
+	local start=$SECONDS before=$((passed + failed)) used status=0
+	processor_seconds && used=$spent
+	"stage_$1" || status=1
+	processor_seconds
+	took=($((SECONDS - start)) $((spent - used)) $((passed + failed - before)))
+	return $status
+}
+
+# Sets spent: by all that has ended below this shell.
+processor_seconds() {
+	local words
+	read -ra words </proc/$BASHPID/stat
+	spent=$(((words[15] + words[16]) / $(getconf CLK_TCK)))
+}
+
+# Chores go beside the stages, with less priority: what tests leave of the processors, which is much where they wait, makes the builds that
+# come next and the stages that only compute. Not with the least: a stage waits for its build, whoever else is on the machine. Functions
+# build_NAME and stage_NAME.
+chores=()
+start_chores() {
+	chores=("$@")
+	mkdir -p build/run && rm -f build/run/*.{said,end}
+	set -m # a process group of their own
+	(
+		renice -n 5 -p $BASHPID
+		for chore; do
+			case $chore in
+			build_*) "$chore" ;; # who needs it tries once more if it failed, and says why
+			stage_*) run_chore "${chore#stage_}" ;;
+			esac
+		done
+	) >build/run/chores.log 2>&1 </dev/null &
+	group=$!
+	set +m
+	trap 'kill -- -$group 2>/dev/null' EXIT
+}
+
+# run_chore STAGE: what it says, what it comes to and what it has measured, for who awaits it.
+run_chore() {
+	local end=build/run/$1.end took status=0
+	passed=0 failed=0 figures=()
+	run_stage "$1" >"build/run/$1.said" 2>&1 || status=1
+	printf '%s\n' "$status $passed $failed ${took[*]}" "${figures[@]}" >"$end.part"
+	mv "$end.part" "$end"
+}
+
+# await_chore STAGE: as run_stage.
+await_chore() {
+	local end=build/run/$1.end status=1 good=0 bad=0 measured=()
+	took=(0 0 0)
+	while [ ! -e "$end" ] && kill -0 -- -$group 2>/dev/null; do sleep 0.2; done
+	cat "build/run/$1.said"
+	{ read -r status good bad took[0] took[1] took[2] && mapfile -t measured; } <"$end"
+	passed=$((passed + good)) failed=$((failed + bad)) figures+=("${measured[@]}")
+	return "$status"
 }

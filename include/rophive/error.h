@@ -44,6 +44,7 @@
  *   -ENOBUFS     the bus refuses this priority at its present fill
  *   -ENOTSUP     this core, platform or build cannot do it
  *   -ENOSPC      no slot left: HIVE_WORKERS_MAX workers of one kind
+ *   -ELOOP       nodes of a graph wait for each other
  *   -EOWNERDEAD  used in a child after fork()
  * Calls that reach the system (threads, descriptors) return its own codes as well. */
 HIVE_BEGIN

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 #include <rophive/bus.h>
+#include <rophive/cancel.h>
 #include <rophive/core.h>
 #include <rophive/fiber.h>
+#include <rophive/group.h>
+#include <rophive/flow.h>
+#include <rophive/graph.h>
 #include <rophive/io.h>
 #include <rophive/op.h>
 #include <rophive/post.h>
 #include <rophive/process.h>
 #include <rophive/source.h>
 #include <rophive/stats.h>
+#include <rophive/strand.h>
 #include <rophive/sync.h>
 #include <rophive/trace.h>
 #include <rophive/timer.h>
@@ -67,10 +72,11 @@ struct hive_options {
 	void *hook_arg;
 	hive_drop_fn *on_drop; /* NULL: they are only counted */
 	hive_warn_fn *on_warn;
-	size_t reserve_tasks; /* preallocate, so that up to that many waiting posts of each kind allocate nothing */
+	size_t reserve_tasks; /* preallocate, so that up to that many waiting posts of each kind (compute: of all priorities) allocate nothing */
 	/* A worker that is in one task for so long is reported, once, with its stack, to on_warn; and what waits there and may run elsewhere is
 	 * offered to the others. 0: off, in debug builds 100 ms; HIVE_OFF: off. The stack is had by a real-time signal (SIGRTMAX - 3) to that
-	 * thread: a system call that it is in may return -EINTR.                                                        */
+	 * thread: a system call that it is in may return -EINTR. Also reported, once: that all fibers wait for each other while a drain or a
+	 * thread waits for their end (docs/fibers.md).                                                                       */
 	int64_t stall_ns;
 	/* Each worker whose options name no CPUs gets one of the caller's: IO workers first, one for each core before the second of any,
 	 * and round again when there are more workers than CPUs. Its memory is made there. Without effect in a host without threads. */

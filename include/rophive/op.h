@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
+#include <rophive/cancel.h>
 #include <rophive/task.h>
 #include <rophive/time.h>
 
@@ -99,6 +100,8 @@ struct hive_op {
 	HIVE_ATOMIC(uint32_t) alarm_rung;
 	bool native, waits, again, leaves, told, begins, at_once, hungry;
 	uint64_t once[4], way[14];
+	struct hive_cancel *cancel;
+	struct hive_cancel_watch watch;
 };
 
 /* accept, poll: on_done for each result; a negative one is the last. Not with HIVE_NOWAIT. Poll tells of each event once where the core
@@ -108,6 +111,10 @@ enum { HIVE_OP_REPEAT = 1 };
 /* Any thread. on_done runs on the IO worker that starts the op, or on one chosen by load when another thread does.
  * on_done NULL: nobody is called, a fiber or a thread collects the result with hive_op_wait().                    */
 void hive_op_init(struct hive_op *op, struct hive *hive, hive_op_fn *on_done, void *arg);
+/* Any thread, before it is started. From then on each of its starts is under this token (NULL: none; so it is after init), which has to stay. When that fires,
+ * the op is cancelled, and the result is the reason if nothing else has happened before; if it has fired, starters return the
+ * reason. -EBUSY: under way. -EINVAL.                                                                                      */
+HIVE_CHECKED int hive_op_under(struct hive_op *op, struct hive_cancel *cancel);
 /* Any thread. Each: 0, -EINVAL, -EBUSY (under way), -ENOMEM, -ESHUTDOWN; every other error arrives in on_done. */
 HIVE_CHECKED int hive_op_accept(struct hive_op *op, int fd, uint32_t flags, int64_t deadline_ns);
 HIVE_CHECKED int hive_op_connect(struct hive_op *op, int fd, const struct hive_address *to, int64_t deadline_ns);

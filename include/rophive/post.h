@@ -11,8 +11,9 @@
  *   hive_post               shared pool (inside a worker: by its outbox)     yes             one idle IO worker
  *   hive_post_placed        the lighter of two random IO workers             yes             it, or one idle IO worker
  *   hive_post_to            private queue of one worker                      no              that worker
+ *   hive_post_keyed         private queue of the worker of a key             no              that worker
  *   hive_post_after         timers of the lighter of two random IO workers   no              that worker
- *   hive_post_compute       compute pool                                     shared          one idle compute worker
+ *   hive_post_compute(_at)  compute pool, at a priority                      shared          one idle compute worker
  *   hive_post_local         own local queue, half of it spills when full     yes             one idle neighbour
  *   hive_post_self          own private queue                                no              nobody
  *   hive_post_self_after    own timers                                       no              nobody
@@ -30,6 +31,13 @@ HIVE_CHECKED int hive_post_many(struct hive *hive, const struct hive_task *tasks
  * its posts. -ESRCH: not there any more. -EINVAL: a compute worker. What is still queued there when it is detached runs there, before it
  * leaves.                                                                                               */
 HIVE_CHECKED int hive_post_to(struct hive *hive, uint32_t worker, hive_fn *fn, void *arg);
+/* Any thread. As hive_post_to(), to the IO worker of this key: as long as the set of IO workers stays, all tasks of a key run on one worker, one
+ * at a time, and what one thread posts in the order of its posts. When a worker comes, the keys that it takes over move there; when one leaves,
+ * its keys move, and no others. Nothing is lost meanwhile, but tasks that were posted before a key moved may run after, and at the same time as,
+ * those that were posted later: who needs more has a strand for each key. -ESRCH: no IO worker attached yet.               */
+HIVE_CHECKED int hive_post_keyed(struct hive *hive, uint64_t key, hive_fn *fn, void *arg);
+/* Any thread. Which worker that is at the moment; HIVE_WORKER_NONE: there is none, or it is just leaving. */
+uint32_t hive_keyed_worker(const struct hive *hive, uint64_t key);
 /* Any thread. Micro task, never before delay_ns has passed. ret_post may be NULL; else an id for
  * hive_post_cancel(). Delays beyond the clock's end mean never. -ESRCH: no IO worker attached yet.         */
 HIVE_CHECKED int hive_post_after(struct hive *hive, int64_t delay_ns, hive_fn *fn, void *arg, uint64_t *ret_post);
@@ -39,6 +47,11 @@ int hive_post_cancel(struct hive *hive, uint64_t post);
 /* Any thread. To the compute pool. There is no delayed form: start it from a delayed micro task. */
 HIVE_CHECKED int hive_post_compute(struct hive *hive, hive_fn *fn, void *arg);
 HIVE_CHECKED int hive_post_compute_many(struct hive *hive, const struct hive_task *tasks, size_t count);
+/* Any thread. The same, with a priority; the two above are HIVE_PRIORITY_NORMAL. What one thread posts at one priority begins in the order of
+ * its posts. -EINVAL also: no such priority.                                                                              */
+HIVE_CHECKED int hive_post_compute_at(struct hive *hive, enum hive_priority priority, hive_fn *fn, void *arg);
+HIVE_CHECKED int hive_post_compute_at_many(struct hive *hive, enum hive_priority priority,
+                                           const struct hive_task *tasks, size_t count);
 /* Any thread. work(arg) on a compute worker, then done(arg) on `reply_to`, as by hive_post_to(). Both places
  * are reserved now, so that once this returned 0 the answer cannot fail to arrive (if `reply_to` was detached
  * meanwhile: on the main worker). A drop hook sees the part that did not run: work, or done.              */

@@ -16,7 +16,8 @@ struct hive_stats {
 	uint64_t placed; /* at this moment: sent to workers by load, and not yet taken by them or by others */
 	uint64_t stalls,
 		rescued; /* workers found stuck in one task; delayed posts and fibers' deadlines that others were given because of that */
-	uint64_t reserved[13];
+	uint64_t compute_high, compute_low; /* at this moment: of compute_pool, at these priorities */
+	uint64_t reserved[11];
 };
 
 struct hive_worker_stats {
@@ -35,7 +36,8 @@ struct hive_worker_stats {
 		lane_falls; /* that it sent by the inbox, although there is a mesh: the lane was full, or not to be had */
 	uint64_t lanes;     /* of the mesh, to it: they stay */
 	uint64_t in_lanes; /* at this moment: sent to it by a lane, and not yet taken */
-	uint64_t reserved[6];
+	uint64_t forks;    /* of other workers' groups, that it took over */
+	uint64_t reserved[5];
 };
 
 enum hive_format { HIVE_FORMAT_TEXT = 0, HIVE_FORMAT_JSON = 1 };

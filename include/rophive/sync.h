@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
+#include <rophive/cancel.h>
 #include <rophive/time.h>
 
 /* Mutex, condition, semaphore, lock for readers and writers, barrier, once, channel. The same object serves fibers (they park), compute tasks and foreign threads (they
  * block), at the same time. On an IO worker outside a fiber a call that would have to wait is refused: -EDEADLK; with
  * HIVE_NOWAIT every call is allowed everywhere and never waits.
  *
- * All waits: 0, -ETIMEDOUT, -ECANCELED (fibers: cancelled, or the hive stops now), -ENOMEM (fibers: no memory for the timer of the
+ * All waits: 0, -ETIMEDOUT, -ECANCELED (fibers: cancelled, or the hive stops now) or with what the cancel token of the fiber was fired, -ENOMEM (fibers: no memory for the timer of the
  * deadline). A call that did not get what it waited for has done nothing. -EINVAL: NULL, or an object never initialised.
  *
  * A wait that is due and a deadline that passes at the same time: one of them wins, and the answer says which. Who had to wait
@@ -55,7 +56,8 @@ void hive_rwlock_init(struct hive_rwlock *lock);
 void hive_barrier_init(struct hive_barrier *barrier, uint32_t parties);
 void hive_once_init(struct hive_once *once);
 
-/* May wait. -EDEADLK also: held by the caller already. The holder is a fiber or a thread; a fiber holds it wherever it goes on.
+/* May wait. -EDEADLK also: held by the caller already; in debug builds also: without a deadline it would wait for itself, by way of whom the
+ * holder waits for (docs/fibers.md), which is reported. The holder is a fiber or a thread; a fiber holds it wherever it goes on.
  * An unlocked mutex goes to whoever asks first, so that a lock that is needed often is not handed from sleeper to sleeper; but
  * who waits in front was passed over at most 4 times when it gets it from the next unlock.                              */
 HIVE_CHECKED int hive_mutex_lock(struct hive_mutex *mutex, int64_t deadline_ns);
@@ -108,4 +110,35 @@ HIVE_CHECKED int hive_channel_send(struct hive_channel *channel, const void *ite
 HIVE_CHECKED int hive_channel_recv(struct hive_channel *channel, void *ret_item, size_t bytes, int64_t deadline_ns);
 /* Any thread. Items inside are still received; who waits to send gets -EPIPE, its item was not sent. Twice: -EALREADY. */
 int hive_channel_close(struct hive_channel *channel);
+
+/* Select: several cases, of which exactly one happens. */
+struct hive_oneshot;
+struct hive_watch;
+struct hive_subscription;
+struct hive_cancel;
+struct hive_group;
+
+/* All zero, or with nothing but send, recv and bytes: this case never happens. Else exactly one of these is set: */
+struct hive_select {
+	struct hive_channel *channel; /* with one of these two: */
+	const void *send;
+	void *recv;
+	size_t bytes;                           /* of what is sent or received */
+	int64_t deadline_ns;                    /* it has come */
+	struct hive_oneshot *oneshot;           /* its value is there: recv */
+	struct hive_watch *watch;               /* its value is not that of *version: recv, and the new version */
+	struct hive_subscription *subscription; /* a value was broadcast: recv, and missed if it is not NULL */
+	struct hive_cancel *cancel;             /* it has fired; it must be there until select returns */
+	struct hive_group *group;               /* nothing of it is pending; likewise */
+	uint64_t *version;
+	uint64_t *missed;
+	uint64_t reserved[2]; /* must be zero */
+};
+
+/* May wait. 0: case *ret_index happened, and no other one. -EPIPE: its object is closed, and nothing will come any more; the index is written
+ * too. Among those that can happen at once each has the same chance. With HIVE_NOWAIT, -ETIMEDOUT: none could. The same object may
+ * stand in several cases; who sends and receives on one channel does not meet himself. Else as the calls themselves say: -EINVAL also
+ * for more than one thing in a case, and reserved words; -EMSGSIZE; -ENOMEM also for more than 8 cases; -EPERM: a group that belongs to a worker. -EDEADLK also: nothing can
+ * ever happen, and there is no deadline.                                                                                  */
+HIVE_CHECKED int hive_select(const struct hive_select *cases, size_t count, int64_t deadline_ns, size_t *ret_index);
 HIVE_END

@@ -17,6 +17,11 @@ enum hive_kind {
 	HIVE_COMPUTE = 2 /* heavy, runs on compute workers */
 };
 
+/* Of compute tasks. While several have tasks waiting, of 21 that begin 16 are HIGH, 4 NORMAL and 1 LOW, whatever the number of workers; one
+ * that has none leaves its share to the others. So LOW waits, but not for ever; and a priority is no order: nothing that
+ * runs is interrupted.                                                                                                  */
+enum hive_priority { HIVE_PRIORITY_NORMAL = 0, HIVE_PRIORITY_HIGH = 1, HIVE_PRIORITY_LOW = 2 };
+
 /* Zero is refused: nothing stops by accident */
 enum hive_stop_mode {
 	HIVE_DRAIN = 1, /* what is queued runs first */

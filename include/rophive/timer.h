@@ -29,7 +29,7 @@ struct hive_timer {
 	int64_t due_ns, period_ns;
 	uint64_t sequence;
 	hive_timer_fn *on_fire;
-	void *owner, *next;
+	void *owner, *next, *tie;
 };
 
 /* Any thread. */

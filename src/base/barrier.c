@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/barrier.h"
 
+#include "base/fault.h"
+
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,6 +15,8 @@ static long membarrier(int command)
 /* Of the process: a second time does no harm. A child of fork() has to ask anew. */
 bool hive__barrier_open(void)
 {
+	if (HIVE_FAULT("memory barrier"))
+		return false;
 	return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 }
 

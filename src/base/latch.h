@@ -26,7 +26,7 @@ static inline uint64_t latch_take(ATOMIC(uint64_t) *word)
 	uint64_t seen = load_relaxed(word);
 
 	for (uint32_t tries = 0;; tries++) {
-		/* LATCH-1 (pairs with LATCH-2, MUTEX-2 and SEM-2) */
+		/* LATCH-1 (pairs with LATCH-2, MUTEX-2, SEM-2 and GROUP-1) */
 		if (!(seen & LATCH_TAKEN) && cas_acquire(word, &seen, seen | LATCH_TAKEN))
 			return seen;
 		hive__latch_stay_away(tries);
@@ -40,7 +40,7 @@ static inline bool latch_take_while(ATOMIC(uint64_t) *word, uint64_t mask, uint6
 	uint64_t seen = load_relaxed(word);
 
 	for (uint32_t tries = 0; (seen & mask) == bits; tries++) {
-		/* LATCH-1 (pairs with LATCH-2, MUTEX-2 and SEM-2) */
+		/* LATCH-1 (pairs with LATCH-2, MUTEX-2, SEM-2 and GROUP-1) */
 		if (!(seen & LATCH_TAKEN) && cas_acquire(word, &seen, seen | LATCH_TAKEN)) {
 			*ret_word = seen;
 			return true;
@@ -56,12 +56,12 @@ static inline bool latch_take_zero(ATOMIC(uint64_t) *word)
 {
 	uint64_t zero = 0;
 
-	return cas_acquire(word, &zero, LATCH_TAKEN); /* LATCH-1 (pairs with LATCH-2, MUTEX-2 and SEM-2) */
+	return cas_acquire(word, &zero, LATCH_TAKEN); /* LATCH-1 (pairs with LATCH-2, MUTEX-2, SEM-2 and GROUP-1) */
 }
 
 static inline void latch_give(ATOMIC(uint64_t) *word, uint64_t next)
 {
-	store_release(word, next); /* LATCH-2 (pairs with LATCH-1, LATCH-3, MUTEX-1, SEM-1 and FATE-1) */
+	store_release(word, next); /* LATCH-2 (pairs with LATCH-1, LATCH-3, MUTEX-1, SEM-1, FATE-1 and GROUP-3) */
 }
 
 static inline void latch_pass(ATOMIC(uint64_t) *word)

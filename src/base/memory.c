@@ -19,7 +19,7 @@ void *hive__memory_system(void *arg, void *old, size_t bytes)
 }
 
 /* The hook promises malloc's alignment only; the word in front of an aligned block remembers what it gave. */
-void *hive__memory_new(const struct memory *memory, size_t bytes)
+void *hive__memory_new_raw(const struct memory *memory, size_t bytes)
 {
 	char *raw, *block;
 
@@ -31,7 +31,14 @@ void *hive__memory_new(const struct memory *memory, size_t bytes)
 	block = raw + sizeof(void *);
 	block += (CACHE_LINE - (uintptr_t)block % CACHE_LINE) % CACHE_LINE;
 	memcpy(block - sizeof(void *), &raw, sizeof raw);
-	return memset(block, 0, bytes);
+	return block;
+}
+
+void *hive__memory_new(const struct memory *memory, size_t bytes)
+{
+	void *block = hive__memory_new_raw(memory, bytes);
+
+	return block ? memset(block, 0, bytes) : NULL;
 }
 
 void hive__memory_free(const struct memory *memory, void *block)

@@ -10,6 +10,8 @@ struct memory {
 
 /* Any thread. NULL when the allocator says no. */
 void *hive__memory_new(const struct memory *memory, size_t bytes);
+/* The same, not zeroed. */
+void *hive__memory_new_raw(const struct memory *memory, size_t bytes);
 /* Any thread. NULL is fine. */
 void hive__memory_free(const struct memory *memory, void *block);
 /* Any thread. The system's allocator in the form of the hook. */

@@ -266,3 +266,17 @@ void hive__thread_move_to(uint32_t cpu)
 	if (sched_setaffinity(0, sizeof one, &one) == 0)
 		sched_setaffinity(0, sizeof all, &all);
 }
+
+char *hive__thread_stack_low(void)
+{
+	pthread_attr_t attributes;
+	size_t bytes;
+	void *low;
+
+	if (pthread_getattr_np(pthread_self(), &attributes) != 0)
+		return NULL;
+	if (pthread_attr_getstack(&attributes, &low, &bytes) != 0)
+		low = NULL;
+	pthread_attr_destroy(&attributes);
+	return (char *)low;
+}

@@ -56,6 +56,8 @@ bool hive__thread_lives(uint64_t number);
 /* CPU that the caller runs on now; 0 when unknown. */
 uint32_t hive__thread_cpu(void);
 void hive__thread_yield(void);
+/* The lowest address of the calling thread's stack; NULL when unknown. */
+char *hive__thread_stack_low(void);
 /* Moves the calling thread to another of its CPUs, once, and leaves its affinity as it was. False: there is none. */
 bool hive__thread_step_aside(void);
 /* Moves the calling thread to this CPU, if it is one of its own, and leaves its affinity as it was. */

@@ -104,7 +104,7 @@ static void end_all(void *guests)
 	(void)guests;
 }
 
-static const struct guest_ops ops = { stop_all, end_all, NULL, stop_all, NULL, NULL };
+static const struct guest_ops ops = { stop_all, end_all, NULL, stop_all, NULL, NULL, NULL };
 
 static int start(struct hive_bus *bus)
 {

@@ -169,7 +169,7 @@ static int nap(struct hive_bus *bus, uint32_t seen, int64_t deadline_ns)
 	if (r == -ENOMEM) { /* of a fiber: for the timer */
 		r = hive__bus_event_wait(bus, &bus->room_event, seen, deadline_ns);
 	}
-	return (r == -ETIMEDOUT) ? 0 : r;
+	return (r == -ETIMEDOUT) ? bus->home->may_wait() : r; /* who is cancelled may be told so in the same word */
 }
 
 /* A short look for more than a little room before one sleeps, longer if that was good for something the last time. */

@@ -85,13 +85,30 @@ static void say_frames(struct speech *s, struct hive_fiber *f, struct stack stac
 	}
 }
 
+/* Only once it is parked: before, it may not have said whom. */
+static void say_whom(struct speech *s, struct hive_fiber *f)
+{
+	struct whom whom;
+
+	if (cell_phase_of(load_relaxed(&f->waiter.cell.word)) != CELL_PARKED || !hive__fiber_whom(f, &whom))
+		return;
+	if (whom.thread)
+		say_number(s, ", for thread ", whom.thread, 10);
+	else if (!whom.name[0])
+		say_number(s, ", for fiber ", whom.waiter - offsetof(struct hive_fiber, waiter), 16);
+	else
+		s->say(s->to, ", for fiber ");
+	s->say(s->to, whom.thread ? "" : whom.name);
+}
+
 static void say_reason(struct speech *s, struct hive_fiber *f, const char *why)
 {
 	s->say(s->to, ": ");
 	if (why[0] && why[strlen(why) - 1] == ' ')
-		say_number(s, why, (uint32_t)load_relaxed(&f->waiter.number), 10);
+		say_number(s, why, load_relaxed(&f->waiter.detail), 10);
 	else
 		s->say(s->to, why);
+	say_whom(s, f);
 }
 
 static void visit(void *arg, struct stack stack)

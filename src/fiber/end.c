@@ -119,6 +119,30 @@ static bool strike_off(struct hive_fiber *f, uint64_t life, struct wait_node *no
 	return true;
 }
 
+/* A thread that waits for the end of a fiber wants to know when no fiber can go on (sched/standstill.c). */
+static __attribute__((noinline)) int end_of_wait_by_thread(struct hive_fiber *f, struct wait wait, int64_t deadline_ns)
+{
+	struct hive *hive = f->hive;
+	int r;
+
+	hive__guest_await(hive, 1);
+	r = hive__wait_end_whom(wait, deadline_ns, false);
+	hive__guest_await(hive, -1);
+	return r;
+}
+
+static inline __attribute__((always_inline)) int end_of_wait_for(struct hive_fiber *f, struct wait wait,
+                                                                 int64_t deadline_ns)
+{
+	if (wait.who->thread && deadline_ns == HIVE_FOREVER)
+		return end_of_wait_by_thread(f, wait, deadline_ns);
+#if defined(HIVE_DEBUG)
+	return hive__wait_end_whom(wait, deadline_ns, false);
+#else
+	return fiber_wait_end(wait, deadline_ns);
+#endif
+}
+
 /* `bits` FATE_JOINING: for who joins; it stays unless the wait fails. -EALREADY: somebody else does. -ESRCH: the handle went. */
 static inline __attribute__((always_inline)) int wait_for_end(struct hive_fiber *f, uint64_t life, int64_t deadline_ns,
                                                               uint64_t bits)
@@ -132,7 +156,7 @@ static inline __attribute__((always_inline)) int wait_for_end(struct hive_fiber 
 		return fate & bits ? -EALREADY : 0; /* who joins it has been told, and comes for it */
 	if (deadline_ns == HIVE_NOWAIT)
 		return load_relaxed(&f->fate) & bits ? -EALREADY : -ETIMEDOUT;
-	r = hive__wait_begin(&wait, "join");
+	r = hive__wait_begin(&wait, WAIT_JOIN);
 	if (r < 0)
 		return r;
 	fate = enlist(f, life, &node, wait, bits);
@@ -140,7 +164,8 @@ static inline __attribute__((always_inline)) int wait_for_end(struct hive_fiber 
 		hive__wait_give_up(wait);
 		return fate & FATE_RELEASED ? -ESRCH : fate & bits ? -EALREADY : 0;
 	}
-	r = fiber_wait_end(wait, deadline_ns);
+	store_relaxed(&wait.who->detail, whom_is(&f->waiter));
+	r = end_of_wait_for(f, wait, deadline_ns);
 	return r < 0 && !strike_off(f, life, &node, bits) ? 0 : r;
 }
 
@@ -312,7 +337,11 @@ int hive_block_on(struct hive *hive, hive_fiber_fn *fn, void *arg, int64_t deadl
 		r = hive__fiber_start(hive, fn, arg, NULL, &tracker, &handle);
 	if (r < 0)
 		return r;
+	if (deadline_ns == HIVE_FOREVER)
+		hive__guest_await(hive, 1);
 	r = once_wait(&tracker.once, false, "block_on", deadline_ns);
+	if (deadline_ns == HIVE_FOREVER)
+		hive__guest_await(hive, -1);
 	root = (struct hive_fiber *)HANDLE_ADDRESS((uintptr_t)handle);
 	if (r < 0) {
 		hive__fiber_cancel_tree(root);

@@ -10,7 +10,7 @@
 
 enum { ERRAND_WANTED, ERRAND_TAKEN, ERRAND_ABANDONED };
 
-/* Who runs it. False: nobody wants it any more, and it is the caller's. */
+/* Who runs it. False: nobody wants it any more, and it is the caller's; or, where several may run it, another one does. */
 static inline bool errand_take(ATOMIC(uint32_t) *errand)
 {
 	uint32_t wanted = ERRAND_WANTED;

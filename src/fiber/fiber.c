@@ -88,9 +88,14 @@ static void end(struct hive_fiber *f, struct guest_place *loop)
 {
 	struct hive *hive = f->hive;
 
+#if defined(HIVE_DEBUG)
+	scope_end(&f->waiter.scope, (struct scope){ 0, 0 });
+#endif
 	MISUSE(f->waiter.mutexes > 0, "a fiber ended with a mutex held"); /* nobody can unlock it any more */
 	if (f->locals)
 		hive__locals_drop(hive__guest_memory(hive), f->locals);
+	if (f->cancel)
+		hive__cancel_leave(f->cancel, &f->under);
 	store_relaxed(&f->began, 2u);
 	hive__fiber_ended(f, loop);
 	hive__unhold(hive);
@@ -215,7 +220,9 @@ static void who(void *now, void **ret_fn, char ret_name[32])
 	fiber_name_read(f, ret_name);
 }
 
-static const struct guest_ops ops = { all_stop, all_end, NULL, place_leave, hive__fibers_dump, who };
+static const struct guest_ops ops = {
+	all_stop, all_end, NULL, place_leave, hive__fibers_dump, who, hive__fibers_standstill
+};
 
 static __attribute__((noinline)) struct fibers *make_fibers(struct hive *hive)
 {
@@ -255,7 +262,7 @@ static int check(struct hive *hive, hive_fiber_fn *fn, const struct hive_fiber_o
 	for (size_t i = 0; i < sizeof o->reserved / sizeof *o->reserved; i++)
 		if (o->reserved[i] != 0)
 			return -EINVAL;
-	if (o->flags != 0)
+	if (o->flags != 0 || (o->cancel && !cancel_is_valid(o->cancel)))
 		return -EINVAL;
 	return o->worker == HIVE_WORKER_NONE ? 0 : hive__guest_check_worker(hive, o->worker);
 }
@@ -298,8 +305,11 @@ static void fill(struct hive_fiber *f, struct fibers *all, hive_fiber_fn *fn, vo
 	f->guest.run = run;
 	f->guest.drop = drop;
 	f->waiter.mutexes = 0;
+#if defined(HIVE_DEBUG)
+	f->waiter.scope = (struct scope){ 0, 0 };
+#endif
 	store_relaxed(&f->waiter.why, (const char *)NULL);
-	store_relaxed(&f->cancelled, 0u);
+	store_relaxed(&f->cancelled, 0);
 	store_relaxed(&f->began, 0u);
 	f->all = all;
 	f->hive = all->hive;
@@ -332,6 +342,12 @@ static int start(struct hive *hive, hive_fiber_fn *fn, void *arg, const struct h
 	if (f->stack.low != stack.low) /* else it has been a fiber before, and what it says is still true */
 		f->stack = stack;
 	fill(f, all, fn, arg, options);
+	r = hive__fiber_enter(f, options, own);
+	if (r < 0) {
+		store_relaxed(&f->began, 2u); /* it never was one: dumps pass it by */
+		hive__stack_put(all->stacks, cache, stack);
+		return r;
+	}
 	parent = !own && place && place->hive == hive ? (struct hive_fiber *)place->now : NULL;
 	f->locals = parent && parent->locals ? hive__locals_share(parent->locals) : NULL;
 	enter_tree(f, parent, tracker);
@@ -344,9 +360,11 @@ static int start(struct hive *hive, hive_fiber_fn *fn, void *arg, const struct h
 		return 0;
 	if (ret_fiber)
 		*ret_fiber = before;
+	if (f->cancel)
+		hive__cancel_leave(f->cancel, &f->under);
 	leave_tree(f);
 	hive__locals_drop(hive__guest_memory(hive), f->locals);
-	store_relaxed(&f->began, 2u); /* it never was one: dumps pass it by */
+	store_relaxed(&f->began, 2u);
 	hive__stack_put(all->stacks, cache, stack);
 	return r;
 }
@@ -369,19 +387,6 @@ int hive_spawn(struct hive *hive, hive_fiber_fn *fn, void *arg, const struct hiv
                struct hive_fiber **ret_fiber)
 {
 	return hive__fiber_start(hive, fn, arg, options, NULL, ret_fiber);
-}
-
-int hive_fiber_cancel(struct hive_fiber *fiber)
-{
-	struct hive_fiber *f;
-	uint64_t life;
-	int r = fiber_find(fiber, &f, &life);
-
-	if (r < 0)
-		return r;
-	store_seq(&f->cancelled, 1u); /* FIBER-2 (pairs with FIBER-1) */
-	hive__fiber_cancel_wait(f);
-	return 0;
 }
 
 int hive_fiber_name(struct hive_fiber *fiber, char *ret_name, size_t bytes)
@@ -437,7 +442,7 @@ int hive_yield(void)
 		return 0;
 	}
 	yield(f, place); /* also when cancelled: who ignores that must not keep the worker */
-	return hive__fiber_is_cancelled(f) ? -ECANCELED : 0;
+	return hive__fiber_reason(f);
 }
 
 int hive_yield_if_due(void)
@@ -458,5 +463,5 @@ int hive_sleep(int64_t delay_ns)
 	if (r < 0)
 		return r;
 	r = hive__wait_end(wait, deadline_ns);
-	return r == -ETIMEDOUT ? 0 : r;
+	return r == -ETIMEDOUT ? hive__wait_reason() : r; /* which may be that of its token */
 }

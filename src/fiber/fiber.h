@@ -13,6 +13,8 @@
 #include <rophive/fiber.h>
 
 #include "base/lock.h"
+#include "base/scope.h"
+#include "fiber/cancel.h"
 #include "fiber/cell.h"
 #include "fiber/fate.h"
 #include "fiber/once.h"
@@ -24,10 +26,13 @@
 
 struct waiter { /* who can wait */
 	struct cell cell;
-	bool is_thread;           /* I */
-	uint32_t mutexes;         /* O  that it holds */
-	ATOMIC(const char *) why; /* S  what it waits for; if that ends with a blank, */
-	ATOMIC(int32_t) number;   /* S  this belongs to it */
+	uint32_t thread;  /* I  the system's number of the thread; 0: a fiber */
+	uint32_t mutexes; /* O  that it holds */
+#if defined(HIVE_DEBUG)
+	struct scope scope; /* O  groups that it has opened */
+#endif
+	ATOMIC(const char *) why; /* S  what it waits for, a number belongs to it if it ends with a blank, */
+	ATOMIC(uintptr_t) detail; /* S  this one; for WAIT_MUTEX and WAIT_JOIN whom: wait.h */
 };
 
 struct locals; /* values by key, shared with children: local.c */
@@ -49,18 +54,20 @@ struct hive_fiber {         /* what a switch needs stands first, in as few cache
 	struct hive *hive;                /* I */
 	const ATOMIC(uint32_t) *state;    /* I  of the hive */
 	ATOMIC(struct hive_fiber *) root; /* S  under hive_block_on(), see below; NULL: nobody keeps track */
-	ATOMIC(uint32_t) cancelled;       /* A */
+	ATOMIC(int32_t) cancelled;        /* A  why its waits end; 0: they do not */
 	uint32_t pinned;                  /* O  worker, or HIVE_WORKER_NONE */
 	enum fiber_request request;       /* O */
 	ATOMIC(uint32_t) began;           /* S  for dumps: 0 not yet, 1 runs or waits, 2 it has ended */
 
-	ATOMIC(uint64_t) fate;      /* A  latch, and what has become of it: fate.h */
-	struct fibers *all;         /* I */
-	ATOMIC(hive_fiber_fn *) fn; /* S  of the spawner */
-	void *arg;                  /* I */
-	int result;                 /* O; anyone once ENDED was seen */
-	struct stack stack;         /* I */
-	struct locals *locals;      /* O */
+	ATOMIC(uint64_t) fate;         /* A  latch, and what has become of it: fate.h */
+	struct fibers *all;            /* I */
+	ATOMIC(hive_fiber_fn *) fn;    /* S  of the spawner */
+	void *arg;                     /* I */
+	int result;                    /* O; anyone once ENDED was seen */
+	struct stack stack;            /* I */
+	struct locals *locals;         /* O */
+	struct hive_cancel *cancel;    /* I  token that it is under, or NULL */
+	struct hive_cancel_link under; /* L the token's latch */
 
 	struct wait_list waits; /* L the latch of fate  who waits for its end */
 
@@ -113,9 +120,28 @@ void hive__fiber_ended(struct hive_fiber *f, struct guest_place *loop);
 bool hive__fiber_release(struct hive_fiber *f, uint64_t life);
 void hive__fiber_cancel_tree(struct hive_fiber *root); /* itself and all beneath it */
 
+/* under.c */
+/* Who spawns it. It is under the token that the options name or, unless it is the library's own, the spawning fiber's. 0, or it must not begin. */
+int hive__fiber_enter(struct hive_fiber *f, const struct hive_fiber_options *o, bool own);
+
 /* local.c */
 struct locals *hive__locals_share(struct locals *locals);
 void hive__locals_drop(const struct memory *memory, struct locals *locals);
+
+/* whom.c */
+struct whom { /* as seen from outside, maybe a moment ago */
+	uintptr_t waiter;
+	uint32_t thread; /* 0: a fiber */
+	char name[32];   /* of a fiber; empty: it has none */
+};
+/* Any thread, also a signal handler. False: it waits for nobody who could be named. */
+bool hive__fiber_whom(struct hive_fiber *f, struct whom *ret_whom);
+enum { WHOM_BYTES = 64 };
+/* Any thread. "fiber reader", "fiber 0x7f…", "thread 1234". */
+void hive__spell_whom(const struct whom *whom, char ret_text[WHOM_BYTES]);
+
+/* standstill.c */
+uint64_t hive__fibers_standstill(void *fibers, void *to, void (*say)(void *to, const char *line));
 
 /* dump.c */
 void hive__fibers_dump(void *fibers, void *to, void (*say)(void *to, const char *words));
@@ -128,12 +154,15 @@ static inline struct hive_fiber *fiber_of_stack(struct stack stack)
 	return (struct hive_fiber *)(void *)(top - FIBER_BYTES - colour * CACHE_LINE);
 }
 
-static inline bool hive__fiber_is_cancelled(struct hive_fiber *f)
+/* Why it may not wait; 0: it may. */
+static inline int hive__fiber_reason(struct hive_fiber *f)
 {
 	struct hive_fiber *root = load_relaxed(&f->root);
+	int reason = load_relaxed(&f->cancelled);
 
-	return load_relaxed(&f->cancelled) || (root && load_relaxed(&root->tree_cancelled)) ||
-	       load_relaxed(f->state) >= HIVE_LEAVING;
+	if (reason == 0 && ((root && load_relaxed(&root->tree_cancelled)) || load_relaxed(f->state) >= HIVE_LEAVING))
+		reason = -ECANCELED;
+	return reason;
 }
 
 /* It parked long ago, maybe, and goes on soon. */
@@ -153,7 +182,11 @@ static inline void fiber_leave(struct hive_fiber *f, enum fiber_request request)
 	context_switch(&f->context, f->loop);
 }
 
-/* Who waited goes on: how its wait ended. */
+#define fiber_of_guest(g) ((struct hive_fiber *)(void *)(g))
+#define fiber_of_waiter(w) ((struct hive_fiber *)(void *)((char *)(w)-offsetof(struct hive_fiber, waiter)))
+#define fiber_of_link(l) ((struct hive_fiber *)(void *)((char *)(l)-offsetof(struct hive_fiber, under)))
+
+/* Who waited goes on: how its wait ended. Only fibers are cancelled, and who does so has written why. */
 static inline int waiter_result(struct waiter *who)
 {
 	enum cell_phase phase = cell_end(&who->cell);
@@ -161,16 +194,13 @@ static inline int waiter_result(struct waiter *who)
 	store_relaxed(&who->why, (const char *)NULL);
 	if (phase == CELL_LATE)
 		return -ETIMEDOUT;
-	return phase == CELL_CANCELLED ? -ECANCELED : 0;
+	return phase == CELL_CANCELLED ? hive__fiber_reason(fiber_of_waiter(who)) : 0;
 }
-
-#define fiber_of_guest(g) ((struct hive_fiber *)(void *)(g))
-#define fiber_of_waiter(w) ((struct hive_fiber *)(void *)((char *)(w)-offsetof(struct hive_fiber, waiter)))
 
 /* hive__wait_end(), with the switch inside its caller where that is all there is to do (see fiber_leave). */
 static inline __attribute__((always_inline)) int fiber_wait_end(struct wait wait, int64_t deadline_ns)
 {
-	if (wait.who->is_thread || deadline_ns != HIVE_FOREVER)
+	if (wait.who->thread || deadline_ns != HIVE_FOREVER)
 		return hive__wait_end(wait, deadline_ns);
 	fiber_leave(fiber_of_waiter(wait.who), REQUEST_PARK);
 	return waiter_result(wait.who);

@@ -75,12 +75,12 @@ static struct offload *new_offload(struct hive_fiber *f, hive_fiber_fn *fn, void
 
 static int in_fiber(struct hive_fiber *f, hive_fiber_fn *fn, void *arg, int64_t deadline_ns, int *ret_result)
 {
-	struct offload *o = hive__fiber_is_cancelled(f) ? NULL : new_offload(f, fn, arg);
+	int r = hive__fiber_reason(f);
+	struct offload *o = r < 0 ? NULL : new_offload(f, fn, arg);
 	struct hive *hive = f->hive;
-	int r;
 
 	if (!o)
-		return hive__fiber_is_cancelled(f) ? -ECANCELED : -ENOMEM;
+		return r < 0 ? r : -ENOMEM;
 	hive__hold(hive); /* for the request: it may outlive the fiber */
 	r = hive__guest_compute(hive, &o->guest);
 	if (r < 0) {

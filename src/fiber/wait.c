@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/parker.h"
+#include "base/rng.h"
 #include "base/thread.h"
 #include "fiber/fiber.h"
 
@@ -32,8 +33,8 @@ static __attribute__((noinline)) struct waiter *waiter_of_thread(void)
 	struct thread_waiter *mine = &all[depth];
 #endif
 
-	if (!mine->waiter.is_thread) /* the first time: nobody else knows it yet */
-		mine->waiter.is_thread = true;
+	if (!mine->waiter.thread) /* the first time: nobody else knows it yet */
+		mine->waiter.thread = hive__thread_system_number();
 	return &mine->waiter;
 }
 
@@ -52,13 +53,20 @@ static int begin(struct wait *ret_wait, const char *why, bool shielded)
 
 	if (place && !f)
 		return -EDEADLK;
-	if (f && !shielded && hive__fiber_is_cancelled(f))
-		return -ECANCELED;
+	if (f && !shielded && hive__fiber_reason(f) != 0)
+		return hive__fiber_reason(f);
 	who = f ? &f->waiter : waiter_of_thread();
 	store_relaxed(&who->why, why);
 	ret_wait->who = who;
 	ret_wait->turn = cell_begin(&who->cell, shielded);
 	return 0;
+}
+
+int hive__wait_reason(void)
+{
+	struct hive_fiber *f = hive__fiber_here();
+
+	return f ? hive__fiber_reason(f) : 0;
 }
 
 int hive__wait_begin(struct wait *ret_wait, const char *why)
@@ -73,7 +81,12 @@ int hive__wait_begin_shielded(struct wait *ret_wait, const char *why)
 
 void hive__wait_number(struct wait wait, int32_t number)
 {
-	store_relaxed(&wait.who->number, number);
+	store_relaxed(&wait.who->detail, (uintptr_t)(uint32_t)number);
+}
+
+void hive__wait_whom(struct wait wait, uintptr_t whom)
+{
+	store_relaxed(&wait.who->detail, whom);
 }
 
 void hive__wait_held(int32_t n)
@@ -83,10 +96,17 @@ void hive__wait_held(int32_t n)
 	self->mutexes += (uint32_t)n;
 }
 
+#if defined(HIVE_DEBUG)
+struct scope *hive__wait_scope(void)
+{
+	return &((struct waiter *)hive__wait_self())->scope;
+}
+#endif
+
 /* After the claim the owner may be gone, unless it is parked and waits for us, or is a thread, which waits for its token. */
 enum cell_claim hive__wait_claim(struct wait wait)
 {
-	bool is_thread = wait.who->is_thread;
+	bool is_thread = wait.who->thread != 0;
 	enum cell_claim claim = cell_claim(&wait.who->cell, wait.turn, CELL_WOKEN);
 
 	return claim == CELL_OURS && is_thread ? CELL_OURS_PARKED : claim;
@@ -94,7 +114,7 @@ enum cell_claim hive__wait_claim(struct wait wait)
 
 void hive__wait_deliver(struct wait wait)
 {
-	if (wait.who->is_thread)
+	if (wait.who->thread)
 		parker_unpark(&((struct thread_waiter *)(void *)wait.who)->parker);
 	else
 		hive__fiber_resume(fiber_of_waiter(wait.who));
@@ -102,7 +122,7 @@ void hive__wait_deliver(struct wait wait)
 
 void hive__wait_hand(struct wait wait, struct guest_place *loop)
 {
-	struct hive_fiber *f = wait.who->is_thread ? NULL : fiber_of_waiter(wait.who);
+	struct hive_fiber *f = wait.who->thread ? NULL : fiber_of_waiter(wait.who);
 
 	if (f && f->hive == loop->hive && f->pinned == HIVE_WORKER_NONE)
 		hive__guest_hand(loop, &f->guest);
@@ -139,6 +159,22 @@ void hive__wait_checkpoint(void)
 {
 	if (++checkpoints % CHECKPOINTS == 0)
 		yield_if_due();
+}
+
+uint64_t hive__wait_random(void)
+{
+	static _Thread_local uint64_t mine;
+	struct guest_place *place = hive__place();
+	struct hive *hive = place ? place->hive : hive__guest_world();
+
+	if (hive)
+		return hive__guest_random(hive);
+#if defined(HIVE_EXPLORE) /* no run leaves anything behind for the next */
+	mine = 0;
+#endif
+	if (mine == 0)
+		mine = rng_mix(hive__thread_number());
+	return rng_next(&mine);
 }
 
 /* 0: there is a token. In a world without threads others must be let run meanwhile. */
@@ -225,7 +261,7 @@ static inline __attribute__((always_inline)) int end_fiber(struct hive_fiber *f,
 
 int hive__wait_end(struct wait wait, int64_t deadline_ns)
 {
-	if (wait.who->is_thread)
+	if (wait.who->thread)
 		return end_thread(wait.who, wait.turn, deadline_ns);
 	return end_fiber(fiber_of_waiter(wait.who), wait.turn, deadline_ns);
 }
@@ -234,7 +270,7 @@ bool hive__wait_give_up(struct wait wait)
 {
 	bool ours = cell_claim(&wait.who->cell, wait.turn, CELL_LATE) != CELL_NOT_OURS;
 
-	if (!ours && wait.who->is_thread)
+	if (!ours && wait.who->thread)
 		while (take_token(&((struct thread_waiter *)(void *)wait.who)->parker, HIVE_FOREVER) < 0)
 			;
 	waiter_result(wait.who);

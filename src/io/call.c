@@ -195,7 +195,8 @@ int hive_close(int fd, int64_t deadline_ns)
 	int begun = hive_op_close(&op, fd, deadline_ns);
 	int64_t result = settle(&op, here, begun, deadline_ns);
 
-	if (result == -ECANCELED || (begun == -ENOMEM && here == IN_FIBER))
+	if (result == -ECANCELED || (begun == 0 && here == IN_FIBER && op.result == -ECANCELED) ||
+	    (begun == -ENOMEM && here == IN_FIBER))
 		result = hive__op_block(&op);
 	return (int)result;
 }

@@ -26,16 +26,19 @@ const char *hive__op_name(const struct hive_op *op)
 int64_t hive_op_wait(struct hive_op *op)
 {
 	const char *why;
-	int r;
+	int r, reason;
 
 	if (!op_is_valid(op) || op->on_done || op->code == 0)
 		return -EINVAL;
 	why = hive__op_name(op);
 	r = once_wait_for(op_once(op), false, why, op->fd, HIVE_FOREVER);
-	if (r == -ECANCELED) {
+	if (r < 0 && hive__wait_reason() == 0)
+		return r;
+	reason = r;
+	if (r < 0) {
 		hive_op_cancel(op);
 		while (r < 0)
 			r = once_wait_for(op_once(op), true, why, op->fd, HIVE_FOREVER);
 	}
-	return r < 0 ? r : op->result;
+	return reason < 0 && op->result == -ECANCELED ? reason : op->result;
 }

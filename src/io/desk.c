@@ -45,7 +45,7 @@ static void leave(void *io, void *cache)
 	hive__memory_free(&memory, desk);
 }
 
-static const struct guest_ops ops = { stop, all_end, move, leave, NULL, NULL };
+static const struct guest_ops ops = { stop, all_end, move, leave, NULL, NULL, NULL };
 
 static bool is_known(struct hive *hive)
 {

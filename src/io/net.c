@@ -168,7 +168,7 @@ int hive_dial(const char *name, uint16_t port, const struct hive_net_options *op
 	if (count > DIAL_ADDRESSES)
 		count = DIAL_ADDRESSES;
 	r = count < 0 ? count : -ENOENT;
-	for (int i = 0; i < count && r < 0 && r != -ECANCELED && r != -EDEADLK; i++)
+	for (int i = 0; i < count && r < 0 && r != -EDEADLK && (i == 0 || hive__wait_reason() == 0); i++)
 		r = dial_one(&addresses[i], &how, share(deadline_ns, count - i));
 	return r;
 }

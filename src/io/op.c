@@ -55,6 +55,8 @@ static void deliver(struct hive_op *op, int64_t result, uint32_t state)
 	else if (op_is_served(op))
 		hive__served_release(op);
 	op->result = final_result(result, state);
+	if (op->cancel)
+		op->result = hive__op_part(op, op->result);
 	op_state_done(&op->state);
 	if (op->on_done)
 		op->on_done(op, op->result);
@@ -459,7 +461,12 @@ int hive__op_begin(struct hive_op *op, int64_t deadline_ns)
 	op->native = op->waits = op->again = op->at_once = op->begins = op->hungry = false;
 	if (!op->on_done)
 		once_init(op_once(op));
-	r = place && place->hive == op->hive ? begin_here(op, place) : begin_elsewhere(op);
+	r = op->cancel ? hive__op_enter(op) : 0;
+	if (r == 0) {
+		r = place && place->hive == op->hive ? begin_here(op, place) : begin_elsewhere(op);
+		if (r < 0 && op->cancel)
+			hive__op_part(op, r);
+	}
 	if (r < 0)
 		refuse(op, r);
 	return r;
@@ -476,6 +483,7 @@ void hive_op_init(struct hive_op *op, struct hive *hive, hive_op_fn *on_done, vo
 	op->step = 0;
 	store_relaxed(&op->state, 0u);
 	op->magic = OP_MAGIC;
+	op->cancel = NULL;
 	op->on_done = on_done;
 	op->hive = hive;
 }

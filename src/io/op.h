@@ -107,6 +107,12 @@ void hive__op_end_here(struct hive_op *op);
 /* Its desk, where it does not wait any more. It goes on at another one. */
 void hive__op_move_on(struct hive_op *op);
 
+/* under.c, for one that has a token */
+/* Who begins it: 0; or it must not begin: the reason, -ENOMEM, … */
+int hive__op_enter(struct hive_op *op);
+/* Who tells it, or refuses to begin it: the token does not know it any more. The result that counts. */
+int64_t hive__op_part(struct hive_op *op, int64_t result);
+
 /* leave.c */
 /* The desk's worker. All of them end (stop), or go on at other desks (leave). */
 void hive__ops_cancel(struct desk *desk);

@@ -96,10 +96,10 @@ static inline __attribute__((always_inline)) int sit(struct guest_place *place, 
 	struct wait wait;
 	int result = 0, r;
 
-	if (hive__fiber_is_cancelled(f))
-		return -ECANCELED;
+	if (hive__fiber_reason(f) != 0)
+		return hive__fiber_reason(f);
 	store_relaxed(&f->waiter.why, why);
-	store_relaxed(&f->waiter.number, (int32_t)seat->source.handle);
+	store_relaxed(&f->waiter.detail, (uintptr_t)seat->source.handle);
 	wait = (struct wait){ &f->waiter, cell_begin(&f->waiter.cell, false) };
 	*sitter = (struct sitter){ wait, &result };
 	seat->source.soon = f;

@@ -24,7 +24,7 @@ struct chunks {
 	size_t count; /* tasks */
 };
 
-/* Empty chunks kept for the next need, shared by the lanes of a pool. */
+/* Empty chunks kept for the next need, shared by the lanes of a pool, or of several. */
 struct chunk_store {
 	struct lock lock;
 	struct memory memory; /* I */

@@ -150,7 +150,7 @@ static inline bool forks_pop_public(struct forks *f, int64_t bottom, struct fork
 	return won;
 }
 
-static inline bool forks_pop_slowly(struct forks *f, int64_t bottom, struct fork *ret_fork)
+static __attribute__((noinline, unused)) bool forks_pop_slowly(struct forks *f, int64_t bottom, struct fork *ret_fork)
 {
 	bool won;
 
@@ -160,17 +160,44 @@ static inline bool forks_pop_slowly(struct forks *f, int64_t bottom, struct fork
 	return won;
 }
 
-/* The newest; false: there is none. */
-static inline bool forks_pop(struct forks *f, struct fork *ret_fork)
+/* The newest; false: there is none. What is private stays in registers: only the slow way needs a place in memory. */
+static inline __attribute__((always_inline)) bool forks_pop(struct forks *f, struct fork *ret_fork)
 {
 	int64_t bottom = load_relaxed(&f->bottom) - 1;
+	struct fork slow;
+	bool won;
 
 	store_release(&f->bottom, bottom); /* FORKS-1 (pairs with FORKS-2) */
 	light_barrier();                   /* FORKS-11 (pairs with FORKS-12) */
-	if (bottom < load_relaxed(&f->guard))
-		return forks_pop_slowly(f, bottom, ret_fork);
+	if (bottom < load_relaxed(&f->guard)) {
+		won = forks_pop_slowly(f, bottom, &slow);
+		*ret_fork = slow;
+		return won;
+	}
 	*ret_fork = forks_read(f, bottom);
 	return true;
+}
+
+/* The newest, if it is private and nobody is about to open it; else false, and forks_pop() has to find out. */
+static inline bool forks_pop_private(struct forks *f, struct fork *ret_fork)
+{
+	return load_relaxed(&f->bottom) > load_relaxed(&f->guard) && forks_pop(f, ret_fork);
+}
+
+/* ---- a stack that is made with the first fork ---- */
+
+struct fork_stack; /* with room in it */
+
+/* The owner, before its first push: who falls asleep without having seen it is found by who shows a fork (idle.h). */
+static inline void forks_appear(ATOMIC(struct fork_stack *) *place, struct fork_stack *stack)
+{
+	store_seq(place, stack); /* FORKS-13 (pairs with FORKS-14) */
+}
+
+/* NULL: there is none yet. */
+static inline struct fork_stack *forks_seen(ATOMIC(struct fork_stack *) *place)
+{
+	return load_seq(place); /* FORKS-14 (pairs with FORKS-13) */
 }
 
 /* ---- others ---- */

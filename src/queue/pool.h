@@ -23,7 +23,8 @@
 #define POOL_COMMON 0u
 
 struct pool {
-	struct chunk_store store;
+	struct chunk_store *store; /* I  its own, or one that several pools share */
+	struct chunk_store own;
 	alignas(CACHE_LINE) ATOMIC(uint32_t) ready; /* A  bit i: lane i may hold something */
 	ATOMIC(uint32_t) used;                      /* A  bit i: lane i was ever written; set before its first task */
 	alignas(CACHE_LINE) struct lock common;     /* writers of lane 0 */
@@ -33,7 +34,8 @@ struct pool {
 
 static inline void pool_init(struct pool *p, const struct memory *memory, size_t keep_chunks)
 {
-	chunk_store_init(&p->store, memory, keep_chunks);
+	chunk_store_init(&p->own, memory, keep_chunks);
+	p->store = &p->own;
 	store_relaxed(&p->ready, 0u);
 	store_relaxed(&p->used, 1u << POOL_COMMON);
 	lock_init(&p->common);
@@ -42,14 +44,28 @@ static inline void pool_init(struct pool *p, const struct memory *memory, size_t
 		lane_init(&p->lanes[i]);
 }
 
+/* Before anybody uses it. */
+static inline int pool_make_rings(struct pool *p)
+{
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < POOL_LANES; i++)
+		r = lane_make_ring(&p->lanes[i], &p->store->memory);
+	return r;
+}
+
+/* Pieces for so many waiting tasks, however they are spread over the lanes of so many pools. */
+static inline size_t pool_chunks_for(size_t tasks, size_t pools)
+{
+	return 2 * (tasks / CHUNK_TASKS) + 2 * POOL_LANES * pools;
+}
+
 /* Before anybody uses it. Afterwards up to `tasks` waiting tasks need no memory. */
 static inline int pool_reserve(struct pool *p, size_t tasks)
 {
-	int r = chunk_store_reserve(&p->store, 2 * (tasks / CHUNK_TASKS) + 2 * POOL_LANES);
+	int r = chunk_store_reserve(p->store, pool_chunks_for(tasks, 1));
 
-	for (int i = 0; r == 0 && i < POOL_LANES; i++)
-		r = lane_make_ring(&p->lanes[i], &p->store.memory);
-	return r;
+	return r < 0 ? r : pool_make_rings(p);
 }
 
 /* After the last user; what is still inside is forgotten. */
@@ -58,11 +74,11 @@ static inline void pool_destroy(struct pool *p)
 	for (int i = 0; i < POOL_LANES; i++) {
 		struct hive_task task;
 
-		while (lane_take(&p->lanes[i], &task, 1, &p->store) > 0)
+		while (lane_take(&p->lanes[i], &task, 1, p->store) > 0)
 			;
-		hive__memory_free(&p->store.memory, load_relaxed(&p->lanes[i].ring));
+		hive__memory_free(&p->store->memory, load_relaxed(&p->lanes[i].ring));
 	}
-	chunk_store_destroy(&p->store);
+	chunk_store_destroy(&p->own);
 }
 
 /* The n-th lane at which the thread with this number looks; never the common one. */
@@ -111,7 +127,7 @@ static inline int pool_give_common(struct pool *p, uint64_t poster, const struct
 	lock_acquire(&p->common);
 	if (p->crowd++ % 1024 == 0)
 		pool_reclaim(p, poster);
-	r = lane_give(&p->lanes[POOL_COMMON], tasks, n, fresh, &p->store);
+	r = lane_give(&p->lanes[POOL_COMMON], tasks, n, fresh, p->store);
 	lock_release(&p->common);
 	return r;
 }
@@ -127,7 +143,7 @@ static inline int pool_give_many(struct pool *p, uint64_t poster, const struct h
 	if (lane == POOL_COMMON)
 		r = pool_give_common(p, poster, tasks, n, fresh);
 	else
-		r = lane_give(&p->lanes[lane], tasks, n, fresh, &p->store);
+		r = lane_give(&p->lanes[lane], tasks, n, fresh, p->store);
 	if (r == 0 && !(load_seq(&p->ready) & (1u << lane))) /* POOL-1 (pairs with POOL-2) */
 		or_relaxed(&p->ready, 1u << lane);
 	return r;
@@ -154,7 +170,7 @@ static inline size_t pool_take_many(struct pool *p, uint32_t start, struct hive_
 
 	while (ready) {
 		uint32_t lane = ((uint32_t)__builtin_ctz(ready) + from) & (POOL_LANES - 1);
-		size_t n = lane_take(&p->lanes[lane], ret_tasks, max, &p->store);
+		size_t n = lane_take(&p->lanes[lane], ret_tasks, max, p->store);
 
 		if (n > 0)
 			return n;

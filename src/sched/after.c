@@ -78,35 +78,38 @@ static int refuse(struct delayed *d, int error)
 	return error;
 }
 
-int hive_post_after(struct hive *hive, int64_t delay_ns, hive_fn *fn, void *arg, uint64_t *ret_post)
+static int send_new(struct hive *hive, struct hive_task task, int64_t due_ns, bool alarm, uint64_t *ret_post)
 {
-	struct hive_task task = { fn, arg };
-	struct worker *home;
+	struct worker *home = choose(hive);
 	struct delayed *d;
-	int64_t due_ns;
 	uint64_t id;
-	int r = hive__door(hive, fn);
 
-	if (r < 0)
-		return r;
-	home = choose(hive);
 	if (!home)
 		return -ESRCH;
 	d = hive__delayed_new(home);
 	if (!d)
 		return -ENOMEM;
-	due_ns = time_add(hive__now(hive), delay_ns > 0 ? delay_ns : 0);
-	prepare(d, task, due_ns, false);
-	delayed_offer(d, due_ns, false);
+	prepare(d, task, due_ns, alarm);
+	delayed_offer(d, due_ns, alarm);
 	id = post_id(d);
 	if (!send_to(home, d)) {
-		r = hive__send_delayed(hive, d);
+		int r = hive__send_delayed(hive, d);
+
 		if (r < 0)
 			return refuse(d, r);
 	}
 	if (ret_post)
 		*ret_post = id;
 	return 0;
+}
+
+int hive_post_after(struct hive *hive, int64_t delay_ns, hive_fn *fn, void *arg, uint64_t *ret_post)
+{
+	struct hive_task task = { fn, arg };
+	int r = hive__door(hive, fn);
+
+	return r < 0 ? r
+	             : send_new(hive, task, time_add(hive__now(hive), delay_ns > 0 ? delay_ns : 0), false, ret_post);
 }
 
 /* What was asked for here stays here, but for alarms that any thread may ring. */
@@ -158,6 +161,13 @@ int hive__alarm_start_free(int64_t due_ns, hive_fn *fn, void *arg, uint64_t *ret
 	struct hive_task task = { fn, arg };
 
 	return keep_here(hive__current(), task, due_ns, KEPT_FREE_ALARM, ret_alarm);
+}
+
+int hive__alarm_send(struct hive *hive, int64_t due_ns, hive_fn *fn, void *arg, uint64_t *ret_alarm)
+{
+	struct hive_task task = { fn, arg };
+
+	return forkmark_is_child(hive->mark) ? -EOWNERDEAD : send_new(hive, task, due_ns, true, ret_alarm);
 }
 
 bool hive__alarm_stop(struct hive *hive, uint64_t alarm)
@@ -215,7 +225,7 @@ void hive__place_delayed(struct worker *w, struct delayed *d)
 	if (!d->counted)
 		bump(&w->stats.posted, 1);
 	d->counted = true; /* it may come again, from a worker that leaves */
-	if (w->silenced && (!d->alarm || hive__is_halted(w))) {
+	if (w->silenced && (!d->alarm || w->closing || hive__is_halted(w))) {
 		settle(w, d);
 		return;
 	}

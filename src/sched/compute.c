@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* Compute workers: take, run, repeat; nothing there: announce, look again, park. They take one task at a time: for heavy
- * tasks that is the fair share, and no task ever waits behind another while somebody idles.                            */
+ * tasks that is the fair share, and no task ever waits behind another while somebody idles. Tasks of the pool come before what other workers
+ * have forked: those are at it already.                                                                                  */
 #include "sched/internal.h"
 
-static void run_one(struct worker *w, struct hive_task task)
+bool hive__run_compute_task(struct worker *w)
 {
 	struct hive *hive = w->hive;
+	enum hive_priority outer = w->level, level;
+	struct hive_task task;
 
+	if (!levels_take(&hive->compute_pool, w->take_lane++, &task, &level))
+		return false;
+	w->level = level;
+	w->looked_twice = false;
 	hive__end_search(w);
-	if (idle_needs_wake(&hive->compute.idle) && !pool_is_empty(&hive->compute_pool)) /* W3 */
+	if (idle_needs_wake(&hive->compute.idle) && !levels_are_empty(&hive->compute_pool)) /* W3 */
 		hive__wake_one(hive, &hive->compute);
 	hive__run_task(w, task);
+	w->level = outer;
+	return true;
 }
 
 static void sleep_in_parker(struct worker *w)
@@ -21,7 +30,7 @@ static void sleep_in_parker(struct worker *w)
 	if (hive__fall_asleep(w)) {
 		bump(&w->stats.sleeps, 1);
 		began_ns = hive__now(w->hive);
-		parker_park(&w->parker, HIVE_FOREVER);
+		parker_park(&w->parker, hive__fork_patience(w));
 		hive__get_up(w);
 		bump(&w->stats.asleep_ns, hive__now(w->hive) - began_ns);
 	}
@@ -32,27 +41,28 @@ static void sleep_in_parker(struct worker *w)
 bool hive__compute_beat(struct worker *w, int64_t *ret_wait_ns)
 {
 	struct hive *hive = w->hive;
-	struct hive_task task;
 
 	hive__get_up(w);
 	bump(&w->stats.beats, 1);
+	if (hive__run_own_forks(w, INT32_MAX))
+		return true;
 	if (hive__is_halted(w) || load_acquire(&w->leave))
 		return false;
-	if (pool_take_many(&hive->compute_pool, w->take_lane++, &task, 1) > 0) {
-		run_one(w, task);
+	if (hive__run_compute_task(w) || hive__run_others_fork(w))
 		return true;
-	}
 	if (hive__state(hive) >= HIVE_DRAINING) { /* asked once: what was accepted before it was so has to run */
-		if (!pool_is_empty(&hive->compute_pool))
+		if (!levels_are_empty(&hive->compute_pool))
 			return true; /* the hint said empty */
 		if (!hive__guests_hold(hive))
 			return false;
 	}
+	if (hive__search_forks(w))
+		return true;
 	if (!ret_wait_ns) {
 		sleep_in_parker(w);
 	} else if (hive__fall_asleep(w)) {
 		bump(&w->stats.sleeps, 1);
-		*ret_wait_ns = HIVE_FOREVER;
+		*ret_wait_ns = hive__fork_patience(w);
 	}
 	return true;
 }

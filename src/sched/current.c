@@ -34,6 +34,11 @@ void hive__leave_world(struct hive *hive)
 		*at = hive->outer_world;
 }
 
+void **hive__task_slot(void)
+{
+	return hive__current_worker ? &hive__current_worker->task_slot : NULL;
+}
+
 uint32_t hive_worker_current(void)
 {
 	return hive__current_worker ? hive__current_worker->self_id : HIVE_WORKER_NONE;

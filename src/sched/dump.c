@@ -192,7 +192,9 @@ static int dump(struct hive *h, int fd)
 	say_number(&t, ", compute workers ", load_relaxed(&h->compute.count), 10);
 	say_number(&t, ", asleep ", idle_sleepers(load_relaxed(&h->compute.idle.count)), 10);
 	say_number(&t, ", pool ", pool_length(&h->pool), 10);
-	say_number(&t, ", compute pool ", pool_length(&h->compute_pool), 10);
+	say_number(&t, ", compute pool ", levels_length(&h->compute_pool), 10);
+	say_count(&t, ", of these high ", pool_length(&h->compute_pool.pools[HIVE_PRIORITY_HIGH]));
+	say_count(&t, ", of these low ", pool_length(&h->compute_pool.pools[HIVE_PRIORITY_LOW]));
 	say_count(&t, ", answers under way ", load_relaxed(&h->holds));
 	say_number(&t, ", threads ", load_relaxed(&h->alive), 10);
 	say(&t, load_relaxed(&h->registry_lock.state) == LOCK_FREE ? "\n" : ", registry locked\n");

@@ -89,6 +89,11 @@ static int begin(struct hive *hive, struct worker *w)
 	return hive__refuse(hive, 1);
 }
 
+int hive__guest_begin(struct hive *hive)
+{
+	return begin(hive, here_in(hive));
+}
+
 void hive__unhold(struct hive *hive)
 {
 	struct worker *w = here_in(hive);
@@ -362,37 +367,42 @@ bool hive__guest_has_compute(struct hive *hive)
 
 int hive__guest_compute(struct hive *hive, struct guest *guest)
 {
+	return hive__guest_compute_at(hive, guest, HIVE_PRIORITY_NORMAL);
+}
+
+int hive__guest_compute_at(struct hive *hive, struct guest *guest, enum hive_priority level)
+{
+	struct hive_task task = task_of(guest);
 	int r;
 
 	if (!hive__guest_has_compute(hive))
 		return -ENOTSUP;
-	r = pool_give(&hive->compute_pool, hive__thread_number(), task_of(guest), false);
+	r = levels_give_many(&hive->compute_pool, level, hive__thread_number(), &task, 1, false);
 	if (r < 0)
 		return r;
 	add_relaxed(&hive->readied, 1u);
 	hive__wake_if_needed(hive, &hive->compute);
+	if (state_ends_waits(&hive->state)) { /* the compute workers may have left: others look after what is there */
+		lock_acquire(&hive->registry_lock);
+		hive__kick_all(hive);
+		lock_release(&hive->registry_lock);
+	}
 	return 0;
+}
+
+void hive__guest_await(struct hive *hive, int32_t threads)
+{
+	add_relaxed(&hive->awaited, (uint32_t)threads);
+}
+
+void hive__guest_warn(const struct hive *hive, const char *line)
+{
+	hive__warn(hive, "%s", line);
 }
 
 int hive__guest_wait_word(struct hive *hive, ATOMIC(uint32_t) *word, uint32_t value, int64_t deadline_ns)
 {
 	return hive__wait_word(hive, word, value, deadline_ns);
-}
-
-/* Any thread. A guest's task was to be dropped: one that has begun has to end, so it runs; another one is told. */
-void hive__drop_guest(struct hive *hive, struct guest *guest)
-{
-	struct worker *w = here_in(hive);
-
-	if (!guest->drop && w) {
-		hive__run_task(w, task_of(guest));
-		return;
-	}
-	CHECK(guest->drop);
-	lock_acquire(&hive->drop_lock);
-	bump(&hive->dropped, 1);
-	lock_release(&hive->drop_lock);
-	guest->drop(guest);
 }
 
 /* On a worker that has seen that nothing may begin any more. */
@@ -442,6 +452,11 @@ void hive__place_stirs(struct guest_place *place, bool user_code)
 void hive__place_busy(struct guest_place *place)
 {
 	hive__end_search(hive__worker_of_place(place));
+}
+
+uint64_t hive__guest_random(struct hive *hive)
+{
+	return hive__random(hive);
 }
 
 struct hive_core *hive__place_core(struct guest_place *place)

@@ -22,12 +22,12 @@ typedef void guest_fn(struct guest *guest);
 
 struct guest {
 	struct parcel parcel; /* its way to a worker when nothing else has room */
-	guest_fn *run;        /* on an IO worker. Begins a cache line, in a guest that does */
+	guest_fn *run;        /* on an IO worker, or where it was sent. Begins a cache line, in a guest that does */
 	guest_fn *drop;       /* on any thread, in place of run, when nothing may begin any more; NULL: it has begun */
 };
 
 /* What the scheduler keeps for its guests, of each sort: something for the hive, and for each worker a cache. */
-enum guests { GUESTS_FIBERS, GUESTS_IO, GUESTS_BUS, GUESTS_SORTS };
+enum guests { GUESTS_FIBERS, GUESTS_IO, GUESTS_BUS, GUESTS_GROUPS, GUESTS_STRANDS, GUESTS_SORTS };
 
 struct guest_ops {
 	void (*stop)(void *guests,
@@ -39,6 +39,9 @@ struct guest_ops {
 	void (*dump)(void *guests, void *to, void (*say)(void *to, const char *words)); /* optional */
 	/* Fibers: who `now` is, asked on its own thread, in a signal handler. */
 	void (*who)(void *now, void **ret_fn, char ret_name[32]);
+	/* Fibers, optional: how many there are, if all of them wait, parked, for what only somebody who runs can bring; else 0. With `say` some of them are
+	 * told, a line each. Asked when nobody runs, but not promised.                                                      */
+	uint64_t (*standstill)(void *guests, void *to, void (*say)(void *to, const char *line));
 };
 
 struct guest_place { /* of an IO worker; O */
@@ -68,6 +71,18 @@ const ATOMIC(uint32_t) *hive__guest_state(struct hive *hive);
 /* Any thread. Not when the hive may have ended: who begins something asked the door first, or holds already. */
 void hive__hold(struct hive *hive);
 void hive__unhold(struct hive *hive);
+/* Any thread. Holds for what begins with this: 0, or -ESHUTDOWN. */
+int hive__guest_begin(struct hive *hive);
+
+/* Worker thread, in a guest that keeps tasks. So many of them have run here, and are in no other books; in their place the guest is not in
+ * them, if it was called by the scheduler (`called`) and not because it was dropped.                                      */
+void hive__guest_ran(uint32_t tasks, bool called);
+/* Any thread; the caller holds. A task that a guest kept will not run: to the drop hook. */
+void hive__guest_drop_task(struct hive *hive, struct hive_task task);
+/* Any thread, in a guest's drop. What it kept is in the books, or nobody's task: it is not in them itself. */
+void hive__guest_not_dropped(struct hive *hive);
+/* Any thread. The IO worker whose place has the highest rank for this key; HIVE_WORKER_NONE: there is none, or it is just leaving. */
+uint32_t hive__guest_choose(const struct hive *hive, uint64_t (*rank)(uint64_t key, uint32_t place), uint64_t key);
 
 /* Any thread; the caller holds. */
 void hive__guest_ready(struct hive *hive, struct guest *guest);
@@ -96,14 +111,58 @@ void hive__guest_ready_at(struct hive *hive, struct guest *guest, uint32_t worke
 int hive__guest_launch(struct hive *hive, struct guest *guest, uint32_t worker);
 /* Any thread; the caller holds. To the compute workers: 0, -ENOMEM; -ENOTSUP: there are none. */
 int hive__guest_compute(struct hive *hive, struct guest *guest);
+/* The same at this priority. A guest that waits at one level already may be given to a higher one too, if its run and drop see to it that the
+ * second of the two finds nothing to do: that is how what has become urgent is raised. The queue keeps the pointer until then.       */
+int hive__guest_compute_at(struct hive *hive, struct guest *guest, enum hive_priority level);
 bool hive__guest_has_compute(struct hive *hive);
+
+/* Any thread. So many threads more, or fewer, wait for the end of guests without a deadline. */
+void hive__guest_await(struct hive *hive, int32_t threads);
+/* Any thread. A line for on_warn; hive NULL: for stderr. */
+void hive__guest_warn(const struct hive *hive, const char *line);
 
 /* IO worker. fn(arg) on whatever IO worker keeps it then. 0, -ENOMEM. */
 int hive__alarm_start(int64_t due_ns, hive_fn *fn, void *arg, uint64_t *ret_alarm);
 /* The same; but if that worker is stuck in something else when it is due, any thread may call it. */
 int hive__alarm_start_free(int64_t due_ns, hive_fn *fn, void *arg, uint64_t *ret_alarm);
+/* Any thread; the hive has not ended. As hive__alarm_start_free(), kept by whoever has few; when the hive ends it is rung before its time. -ESHUTDOWN: nobody
+ * takes it any more. -ESRCH: no IO worker attached yet. -EOWNERDEAD.                                                     */
+int hive__alarm_send(struct hive *hive, int64_t due_ns, hive_fn *fn, void *arg, uint64_t *ret_alarm);
 /* Any thread. True: it will not ring. False: it has rung, or is about to, on another thread, with nothing before it. */
 bool hive__alarm_stop(struct hive *hive, uint64_t alarm);
+
+/* A task that the upper layer has wrapped: { hive__run_wrapped, it }, by the public calls. If it may not run, the drop hook gets what its user
+ * has posted, and then `dropped` is called, on whatever thread.                                                           */
+struct wrapped {
+	void (*run)(struct wrapped *wrapped);
+	void (*dropped)(struct wrapped *wrapped);
+	struct hive_task task; /* its user's */
+};
+void hive__run_wrapped(void *wrapped);
+/* Inside its run(). It does not run after all: it goes to the drop hook, and counts as dropped. */
+void hive__drop_instead(struct hive *hive, const struct wrapped *wrapped);
+/* Any thread, who has cancelled the delayed post that it was. The same. */
+void hive__drop_cancelled(struct hive *hive, const struct wrapped *wrapped);
+/* Any thread. Where a wrapper keeps what belongs to the task that runs here; nobody else writes it. NULL: this is no worker. */
+void **hive__task_slot(void);
+/* Any thread. From the host's generator, or one of this thread's. */
+uint64_t hive__guest_random(struct hive *hive);
+
+/* What ends an embedded timer from afar: of the upper layer, and known to the timer as long as it is armed. */
+struct timer_tie {
+	ATOMIC(uint32_t) worker;             /* S  of the timer's owner: where it is */
+	ATOMIC(uint32_t) ended;              /* A  the timer must not call its function any more */
+	bool (*halt)(struct timer_tie *tie); /* its owner: it is not armed any more, whyever. False: it had ended */
+	void (*part)(struct timer_tie *tie); /* and then: nothing of it runs, either */
+};
+/* Owner thread. 0: the timer may be tied; -EINVAL: it was never initialised; -EALREADY: it is. */
+int hive__timer_may_tie(const struct hive_timer *timer);
+/* Owner thread, of an armed timer; the tie names this worker. */
+void hive__timer_tie(struct hive_timer *timer, struct timer_tie *tie);
+/* IO worker. The timer is this one's: nobody else ends it. */
+bool hive__tie_is_here(const struct timer_tie *tie);
+/* Owner thread. It is not on its way here, or is here now. NULL is. */
+bool hive__timer_has_arrived(struct hive_timer *timer);
 
 /* Any thread. The hive without threads that this thread makes go on; NULL: there is none. */
 struct hive *hive__guest_world(void);

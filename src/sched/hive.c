@@ -121,7 +121,7 @@ static struct hive *new_hive(const struct hive_options *o)
 	idle_init(&hive->io.idle);
 	idle_init(&hive->compute.idle);
 	pool_init(&hive->pool, &hive->memory, TUNE_KEEP_CHUNKS);
-	pool_init(&hive->compute_pool, &hive->memory, TUNE_KEEP_CHUNKS);
+	levels_init(&hive->compute_pool, &hive->memory, TUNE_KEEP_CHUNKS);
 	return hive;
 }
 
@@ -141,7 +141,7 @@ static void free_hive(struct hive *hive)
 	free_workers(&hive->io);
 	free_workers(&hive->compute);
 	pool_destroy(&hive->pool);
-	pool_destroy(&hive->compute_pool);
+	levels_destroy(&hive->compute_pool);
 	hive__memory_free(&memory, hive->topology);
 	hive__memory_free(&memory, hive->pin_cpus);
 	hive__free_templates(hive);
@@ -159,7 +159,7 @@ static int furnish(struct hive *hive, const struct hive_options *o)
 	if (o->reserve_tasks > 0) {
 		r = pool_reserve(&hive->pool, o->reserve_tasks);
 		if (r == 0)
-			r = pool_reserve(&hive->compute_pool, o->reserve_tasks);
+			r = levels_reserve(&hive->compute_pool, o->reserve_tasks);
 		if (r < 0)
 			return r;
 	}
@@ -257,7 +257,7 @@ void hive__warn(const struct hive *hive, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	if (hive->on_warn)
+	if (hive && hive->on_warn)
 		hive->on_warn(hive->hook_arg, text);
 	else if (fd_is_inherited(STDERR_FILENO))
 		fprintf(stderr, "rophive: %s\n", text);

@@ -10,8 +10,10 @@
 #include "base/topology.h"
 #include "queue/idle.h"
 #include "queue/pool.h"
+#include "sched/levels.h"
 #include "sched/slots.h"
 #include "sched/state.h"
+#include "sched/team.h"
 #include "sched/worker.h"
 
 #include <rophive/hive.h>
@@ -27,6 +29,12 @@ struct monitor {               /* the thread that looks after the hive: monitor.
 	bool has_thread;       /* L registry_lock */
 	int64_t follow_ns;     /* O  when the CPUs are counted again */
 	uint64_t thread;       /* L registry_lock */
+};
+
+struct standstill { /* O of the monitor */
+	uint64_t progress;
+	int64_t since_ns;
+	bool looked, told;
 };
 
 struct watchdog {              /* O of the monitor */
@@ -57,7 +65,7 @@ struct hive {
 	alignas(CACHE_LINE) ATOMIC(uint32_t) state; /* A  enum hive_state; a futex */
 
 	alignas(CACHE_LINE) struct pool pool;
-	struct pool compute_pool;
+	struct levels compute_pool;
 	struct workers io, compute;
 
 	alignas(CACHE_LINE) struct lock registry_lock;
@@ -83,8 +91,10 @@ struct hive {
 	int64_t stall_ns; /* I  0: nobody watches */
 	bool asks_stacks; /* I  while it runs: workers answer a signal with their stack */
 	struct watchdog watchdog;
-	ATOMIC(uint64_t) stalls, rescued;                       /* A  written by the monitor */
-	struct lock drop_lock;                                  /* one drop hook at a time */
+	struct standstill standstill;
+	ATOMIC(uint32_t) awaited;         /* A  threads that wait for the end of fibers, without a deadline */
+	ATOMIC(uint64_t) stalls, rescued; /* A  written by the monitor */
+	struct lock drop_lock;            /* one drop hook at a time */
 	ATOMIC(uint64_t) dropped, dropped_timers, open_sources; /* L drop_lock for writers */
 	int64_t stopped_ns;                                     /* I once STOPPED */
 	bool deadline_missed;                                   /* L registry_lock, I once STOPPED */
@@ -137,6 +147,7 @@ static inline struct worker *hive__current_in(const struct hive *hive)
 int64_t hive__now(const struct hive *hive);
 /* Any thread. Warns, once, that another core is used than the one that was wished for. */
 void hive__notice_core(struct hive *hive, const char *wish, int why, const char *other);
+/* To on_warn, or to stderr; also without a hive. */
 void hive__warn(const struct hive *hive, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* dump.c: all hives of the process, from create to destroy */
@@ -179,6 +190,9 @@ void hive__watchdog_close(struct hive *hive);
 void hive__watchdog_dress(struct hive *hive);
 void hive__watchdog_look(struct hive *hive);
 void hive__watchdog_end(struct hive *hive);
+uint64_t hive__progress_of(struct worker *w);
+/* standstill.c */
+void hive__standstill_look(struct hive *hive);
 
 /* The monitor's thread; in a world without threads, who plays it. What is due now is done. */
 void hive__monitor_look(struct hive *hive);
@@ -252,6 +266,7 @@ bool hive__own_work(struct worker *w);
 bool hive__work_elsewhere(struct worker *w);
 int64_t hive__time_to_wait(struct worker *w);
 bool hive__fall_asleep(struct worker *w);
+bool hive__fall_asleep_in_task(struct worker *w);
 void hive__get_up(struct worker *w);
 bool hive__spin(struct worker *w);
 void hive__note_wait(struct worker *w, int64_t began_ns);
@@ -333,6 +348,7 @@ int64_t hive__next_due(const struct worker *w);
 void hive__place_delayed(struct worker *w, struct delayed *d);
 bool hive__run_first_unplaced(struct worker *w, int64_t now_ns);
 void hive__move_timers(struct hive_timer *chain, struct worker *to, bool moving);
+void hive__end_timers(struct hive_timer *chain);
 void hive__adopt_timers(struct worker *w, struct hive_timer *chain);
 void hive__unhook_timers(struct worker *w, struct hive_timer **ret_timers, struct letter **ret_delayed);
 void hive__fire_delayed(struct hive_timer *timer);
@@ -347,6 +363,8 @@ bool hive__rescue_delayed(struct worker *stuck, int64_t now_ns, uint64_t *place,
 uint32_t hive__stop_sources(struct worker *w);
 
 /* compute.c */
+/* One task of the compute pool. True: there was one, and it was run. */
+bool hive__run_compute_task(struct worker *w);
 bool hive__compute_beat(struct worker *w, int64_t *ret_wait_ns);
 void hive__let_end(struct hive *hive, uint32_t holds);
 /* Any thread. Takes apart a task of hive_post_compute_then() that will not run: what its user posted. */
@@ -386,6 +404,7 @@ void hive__hand_over(struct worker *w);
 void hive__hand_over_unstarted(struct worker *w);
 void hive__drop(struct hive *hive, struct hive_task task);
 void hive__drop_pool(struct hive *hive, struct pool *pool);
+void hive__drop_compute(struct hive *hive);
 void hive__drop_queues(struct worker *w, bool leaves);
 void hive__silence(struct worker *w);
 
@@ -431,7 +450,9 @@ void hive__ring_alarms(struct worker *w);
 /* Guests are there, and have not all ended. */
 static inline bool hive__guests_hold(struct hive *hive)
 {
-	return (load_relaxed(&hive->guests[GUESTS_FIBERS]) || load_relaxed(&hive->guests[GUESTS_IO]) ||
-	        load_relaxed(&hive->guests[GUESTS_BUS])) &&
-	       holds_left(&hive->holds) > 0;
+	bool any = false;
+
+	for (int sort = 0; sort < GUESTS_SORTS && !any; sort++)
+		any = load_relaxed(&hive->guests[sort]);
+	return any && holds_left(&hive->holds) > 0;
 }

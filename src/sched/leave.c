@@ -4,7 +4,17 @@
 #include "base/thread.h"
 #include "sched/internal.h"
 
-/* Any thread. One at a time; the task was accepted and will not run. */
+/* One at a time. */
+static void hand_to_hook(struct hive *hive, struct hive_task task)
+{
+	lock_acquire(&hive->drop_lock);
+	bump(&hive->dropped, 1);
+	if (hive->on_drop)
+		hive->on_drop(hive->hook_arg, &task);
+	lock_release(&hive->drop_lock);
+}
+
+/* Any thread. The task was accepted and will not run. */
 void hive__drop(struct hive *hive, struct hive_task task)
 {
 	if (task.fn == hive__run_guest) {
@@ -13,11 +23,31 @@ void hive__drop(struct hive *hive, struct hive_task task)
 	}
 	if (task.fn == hive__run_then)
 		task = hive__cancel_then(task.arg);
-	lock_acquire(&hive->drop_lock);
-	bump(&hive->dropped, 1);
-	if (hive->on_drop)
-		hive->on_drop(hive->hook_arg, &task);
-	lock_release(&hive->drop_lock);
+	if (task.fn != hive__run_wrapped) {
+		hand_to_hook(hive, task);
+	} else {
+		struct wrapped *wrapped = (struct wrapped *)task.arg;
+
+		hand_to_hook(hive, wrapped->task);
+		wrapped->dropped(wrapped);
+	}
+}
+
+void hive__run_wrapped(void *wrapped)
+{
+	((struct wrapped *)wrapped)->run((struct wrapped *)wrapped);
+}
+
+void hive__drop_instead(struct hive *hive, const struct wrapped *wrapped)
+{
+	bump(&hive__current()->stats.ran, (uint64_t)-1);
+	hand_to_hook(hive, wrapped->task);
+}
+
+void hive__drop_cancelled(struct hive *hive, const struct wrapped *wrapped)
+{
+	sub_relaxed(&hive->cancelled, 1u);
+	hand_to_hook(hive, wrapped->task);
 }
 
 /* Asks the lanes themselves: a poster may have put its task and not yet told the takers (pool.h, P1). */
@@ -28,6 +58,12 @@ void hive__drop_pool(struct hive *hive, struct pool *pool)
 	while (!pool_is_empty(pool))
 		if (pool_take_many(pool, 0, &task, 1) > 0)
 			hive__drop(hive, task);
+}
+
+void hive__drop_compute(struct hive *hive)
+{
+	for (int i = 0; i < LEVELS; i++)
+		hive__drop_pool(hive, &hive->compute_pool.pools[i]);
 }
 
 /* Out of the way of those that it is about to run. */
@@ -61,12 +97,14 @@ void hive__drop_queues(struct worker *w, bool leaves)
 	struct hive_task task, posts[TUNE_OUTBOX];
 	uint32_t n;
 
+	w->closing = w->closing || leaves;
 	hive__silence(w);
 	hive__ring_alarms(w);
 	if (leaves || w != load_relaxed(&w->hive->main))
 		hive__close_letters(w);
 	else
 		hive__take_letters(w);
+	hive__run_own_forks(w, INT32_MAX); /* which are dropped, now */
 	drop_mail(w);
 	n = take_outbox(w, posts);
 	for (uint32_t i = 0; i < n; i++)
@@ -85,6 +123,7 @@ static void place_again(struct worker *w)
 	struct letter *delayed;
 
 	hive__unhook_timers(w, &timers, &delayed);
+	hive__end_timers(timers);
 	while (delayed) {
 		struct delayed *d = delayed_of_letter(delayed);
 
@@ -136,7 +175,7 @@ static enum parting parting_while_draining(struct worker *w, bool is_last)
 	if (hive__own_work(w) || !pool_is_empty(&hive->pool))
 		return PARTING_BUSY;
 	if (holds_left(&hive->holds) > 0 && load_seq(&hive->compute_alive) == 0)
-		hive__drop_pool(hive, &hive->compute_pool);
+		hive__drop_compute(hive);
 	if (holds_left(&hive->holds) > 0)
 		return PARTING_WAIT;
 	if (hive__own_work(w))
@@ -156,7 +195,7 @@ static enum parting parting_at_once(struct worker *w, bool is_last)
 	hive__return_holds(w);
 	if (hive__guests_hold(hive)) {
 		if (load_seq(&hive->compute_alive) == 0)
-			hive__drop_pool(hive, &hive->compute_pool);
+			hive__drop_compute(hive);
 		return hive__own_work(w) || !pool_is_empty(&hive->pool) ? PARTING_BUSY : PARTING_WAIT;
 	}
 	return is_last ? PARTING_LEAVE : PARTING_WAIT;
@@ -247,6 +286,7 @@ static void hand_over_tasks(struct worker *w, int *budget)
 		finish_private(w, budget);
 		give_outbox(w);
 		give_local(w);
+		hive__run_own_forks(w, INT32_MAX);
 	} while (w->mail.first || w->yielded.first || w->outbox_count > 0 || local_size(&w->local) > 0);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One thread that looks after the hive now and then, made when something needs it: to follow the CPUs that we are given, and to find workers that are stuck. It waits for nobody
+/* One thread that looks after the hive now and then, made when something needs it: to follow the CPUs that we are given, to find workers that are stuck, and fibers that all are. It waits for nobody
  * but for its time and for its end, so whoever ends it may join it.                                                      */
 #include "base/futex.h"
 #include "base/thread.h"
@@ -11,8 +11,10 @@ void hive__monitor_look(struct hive *hive)
 {
 	int64_t now_ns = hive__now(hive);
 
-	if (hive->stall_ns > 0)
+	if (hive->stall_ns > 0) {
 		hive__watchdog_look(hive);
+		hive__standstill_look(hive);
+	}
 	if (now_ns < hive->monitor.follow_ns)
 		return;
 	hive->monitor.follow_ns = time_add(now_ns, TUNE_FOLLOW_NS);

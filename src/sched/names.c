@@ -4,6 +4,7 @@
 
 #include "sched/internal.h"
 
+#include <rophive/flow.h>
 #include <rophive/sim.h>
 
 static const struct {
@@ -45,6 +46,7 @@ static const struct {
 	{ ENODATA, "ENODATA", "the peer ended early, or did not reply" },
 	{ ENOENT, "ENOENT", "no such file or name" },
 	{ ENOTCONN, "ENOTCONN", "not connected" },
+	{ ELOOP, "ELOOP", "nodes of a graph that wait for each other" },
 	{ EPROTO, "EPROTO", "the peer does not keep to the protocol" },
 };
 
@@ -91,9 +93,15 @@ size_t hive_sizeof(const char *struct_name)
 		const char *name;
 		size_t bytes;
 	} sizes[] = {
-		SIZE_OF(hive_task),   SIZE_OF(hive_timer),          SIZE_OF(hive_source), SIZE_OF(hive_options),
-		SIZE_OF(hive_report), SIZE_OF(hive_worker_options), SIZE_OF(hive_stats),  SIZE_OF(hive_worker_stats),
-		SIZE_OF(hive_host),   SIZE_OF(hive_core_ops),       SIZE_OF(hive_core),   SIZE_OF(hive_sim_options),
+		SIZE_OF(hive_task),           SIZE_OF(hive_timer),        SIZE_OF(hive_source),
+		SIZE_OF(hive_options),        SIZE_OF(hive_report),       SIZE_OF(hive_worker_options),
+		SIZE_OF(hive_stats),          SIZE_OF(hive_worker_stats), SIZE_OF(hive_host),
+		SIZE_OF(hive_core_ops),       SIZE_OF(hive_core),         SIZE_OF(hive_sim_options),
+		SIZE_OF(hive_cancel),         SIZE_OF(hive_cancel_watch), SIZE_OF(hive_group),
+		SIZE_OF(hive_group_options),  SIZE_OF(hive_tile),         SIZE_OF(hive_reduction),
+		SIZE_OF(hive_select),         SIZE_OF(hive_subscription), SIZE_OF(hive_rate),
+		SIZE_OF(hive_rate_options),   SIZE_OF(hive_limiter),      SIZE_OF(hive_limiter_counts),
+		SIZE_OF(hive_strand_options),
 	};
 
 	for (size_t i = 0; struct_name && i < sizeof sizes / sizeof *sizes; i++)

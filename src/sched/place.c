@@ -26,6 +26,30 @@ bool hive__draw_two(struct hive *hive, struct worker **ret_first, struct worker 
 	return true;
 }
 
+uint32_t hive__guest_choose(const struct hive *hive, uint64_t (*rank)(uint64_t key, uint32_t place), uint64_t key)
+{
+	struct workers *set = &((struct hive *)(uintptr_t)hive)->io;
+	struct roster_view view;
+	uint32_t best;
+
+	do {
+		uint64_t highest = 0;
+
+		view = roster_look(&set->roster);
+		best = SLOTS_MAX;
+		for (uint32_t i = 0; i < view.count; i++) {
+			uint32_t place = roster_at(&view, i);
+			uint64_t its = rank(key, place);
+
+			if (best == SLOTS_MAX || its > highest) {
+				best = place;
+				highest = its;
+			}
+		}
+	} while (!roster_holds(&view));
+	return best == SLOTS_MAX ? HIVE_WORKER_NONE : slots_name_of(&hive__slot(set, best)->id);
+}
+
 /* What was sent to it and not yet taken, and what it has. Nobody writes this down: the queues say so. */
 static uint64_t load_of(struct worker *w)
 {

@@ -81,19 +81,43 @@ int hive_post_many(struct hive *hive, const struct hive_task *tasks, size_t coun
 	return r < 0 || count == 0 ? r : hive__post_to_pool(hive, tasks, count);
 }
 
+static int into_compute(struct hive *hive, enum hive_priority level, const struct hive_task *tasks, size_t n)
+{
+	return into_pool(hive, &hive->compute_pool.pools[level], &hive->compute, tasks, n);
+}
+
+static bool is_priority(enum hive_priority priority)
+{
+	return (uint32_t)priority < LEVELS;
+}
+
 int hive_post_compute(struct hive *hive, hive_fn *fn, void *arg)
 {
 	struct hive_task task = { fn, arg };
 	int r = hive__door(hive, fn);
 
-	return r < 0 ? r : into_pool(hive, &hive->compute_pool, &hive->compute, &task, 1);
+	return r < 0 ? r : into_compute(hive, HIVE_PRIORITY_NORMAL, &task, 1);
+}
+
+int hive_post_compute_at(struct hive *hive, enum hive_priority priority, hive_fn *fn, void *arg)
+{
+	struct hive_task task = { fn, arg };
+	int r = is_priority(priority) ? hive__door(hive, fn) : -EINVAL;
+
+	return r < 0 ? r : into_compute(hive, priority, &task, 1);
 }
 
 int hive_post_compute_many(struct hive *hive, const struct hive_task *tasks, size_t count)
 {
-	int r = check_many(hive, tasks, count);
+	return hive_post_compute_at_many(hive, HIVE_PRIORITY_NORMAL, tasks, count);
+}
 
-	return r < 0 || count == 0 ? r : into_pool(hive, &hive->compute_pool, &hive->compute, tasks, count);
+int hive_post_compute_at_many(struct hive *hive, enum hive_priority priority, const struct hive_task *tasks,
+                              size_t count)
+{
+	int r = is_priority(priority) ? check_many(hive, tasks, count) : -EINVAL;
+
+	return r < 0 || count == 0 ? r : into_compute(hive, priority, tasks, count);
 }
 
 int hive_post_kind(struct hive *hive, enum hive_kind kind, int64_t delay_ns, hive_fn *fn, void *arg)
@@ -207,7 +231,7 @@ int hive_post_compute_then(struct hive *hive, hive_fn *work, uint32_t reply_to, 
 	p->then = done;
 	task.arg = p;
 	holds_begin(&hive->holds, 1u);
-	r = into_pool(hive, &hive->compute_pool, &hive->compute, &task, 1);
+	r = into_compute(hive, HIVE_PRIORITY_NORMAL, &task, 1);
 	if (r < 0) {
 		hive__parcel_free(p);
 		hive__let_end(hive, 1);

@@ -47,6 +47,7 @@ void hive__worker_free(struct worker *w)
 	slab_destroy(&w->parcels);
 	slab_destroy(&w->delayed);
 	hive__memory_free(memory, w->local.slots);
+	hive__memory_free(memory, load_relaxed(&w->forks));
 	hive__memory_free(memory, w->scratch);
 	hive__memory_free(memory, w->setup.cpus);
 	hive__memory_free(memory, w);
@@ -81,6 +82,7 @@ static struct worker *make_worker(struct hive *hive, enum hive_worker_kind kind,
 	if (!w)
 		return NULL;
 	w->hive = hive;
+	w->state = &hive->state;
 	w->place.hive = hive;
 	w->kind = kind;
 	w->index = index;
@@ -133,8 +135,11 @@ static void renew(struct worker *w)
 	store_relaxed(&w->stats.budget, (uint32_t)w->setup.local_budget);
 	w->take_lane = w->index;
 	w->wait_ewma_ns = w->setup.spin_ns * 20;
-	w->no_spin_until_ns = w->spin_penalty_ns = w->next_move_ns = w->timer_wake_ns = 0;
+	w->no_spin_until_ns = w->spin_penalty_ns = w->next_move_ns = w->timer_wake_ns = w->up_ns = 0;
 	w->same_cpu_wakes = 0;
+	w->helps = 0;
+	w->looked_twice = false;
+	w->stack_low = NULL;
 	hive__settle_place(w);
 	store_relaxed(&w->leave, 0u);
 	store_relaxed(&w->cancelled,
@@ -275,7 +280,7 @@ static int may_detach(struct hive *hive, struct worker *w)
 	if (w == load_relaxed(&hive->main))
 		return -EBUSY;
 	if (w->kind == HIVE_WORKER_COMPUTE && load_relaxed(&hive->compute.count) == 1 &&
-	    !pool_is_empty(&hive->compute_pool))
+	    !levels_are_empty(&hive->compute_pool))
 		return -EBUSY;
 	return 0;
 }

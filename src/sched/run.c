@@ -191,7 +191,7 @@ void hive__finish(struct hive *hive)
 	finish_set(hive, &hive->io);
 	finish_set(hive, &hive->compute);
 	hive__drop_pool(hive, &hive->pool);
-	hive__drop_pool(hive, &hive->compute_pool);
+	hive__drop_compute(hive);
 	lock_acquire(&hive->registry_lock);
 	store_relaxed(&hive->alive, 0u);
 	hive->stopped_ns = hive__now(hive);
@@ -226,7 +226,7 @@ static int stop_locked(struct hive *hive, uint32_t target, int64_t deadline_ns, 
 		return 0;
 	}
 	pool_close(&hive->pool); /* first: who sees the new state and an empty pool may rely on it */
-	pool_close(&hive->compute_pool);
+	levels_close(&hive->compute_pool);
 	for (uint32_t i = 0; i < hive__limit(&hive->io); i++)
 		tray_close(&hive__slot(&hive->io, i)->placed);
 	state_write(&hive->state, state == HIVE_CREATED ? HIVE_LEAVING : target);

@@ -13,8 +13,10 @@
 /* What nobody else can or will do for this worker. */
 bool hive__own_work(struct worker *w)
 {
+	struct fork_stack *stack = load_relaxed(&w->forks);
+
 	return w->mail.first || w->yielded.first || w->outbox_count > 0 || local_size(&w->local) > 0 ||
-	       !hive__no_letters(w) || tray_length(&w->placed) > 0;
+	       !hive__no_letters(w) || tray_length(&w->placed) > 0 || (stack && forks_length(&stack->forks) > 0);
 }
 
 /* What it could take from the others: nothing once nothing may begin, or it would wait awake for those that still run. */
@@ -25,7 +27,7 @@ bool hive__work_elsewhere(struct worker *w)
 	if (hive__is_halted(w))
 		return false;
 	if (w->kind == HIVE_WORKER_COMPUTE)
-		return !pool_is_empty(&w->hive->compute_pool);
+		return !levels_are_empty(&w->hive->compute_pool) || hive__call_for_forks(w);
 	if (!pool_is_empty(&w->hive->pool))
 		return true;
 	if (!w->setup.stealing || w->setup.steal_attempts <= 0)
@@ -36,7 +38,7 @@ bool hive__work_elsewhere(struct worker *w)
 		if (victim != w && load_relaxed(&victim->stealable) && hive__has_loot(victim))
 			return true;
 	}
-	return false;
+	return hive__call_for_forks(w);
 }
 
 /* 0: there is something to do at once. HIVE_FOREVER: only a wake can bring something. */
@@ -58,11 +60,9 @@ int64_t hive__time_to_wait(struct worker *w)
 	return due > now ? due - now : 0;
 }
 
-/* Announces, looks again. True: it may block now; false: it is up again, with something to do. While others search, what they
- * find is their business; but who has to leave may not wait for that, for nobody would tell it.                            */
-bool hive__fall_asleep(struct worker *w)
+/* Announces, looks at what others have. While others search, what they find is their business. */
+static void announce_and_look(struct worker *w)
 {
-	enum parting parting;
 	uint32_t others, cpu = hive__cpu(w->hive);
 
 	hive__note_place(w, cpu);
@@ -72,6 +72,27 @@ bool hive__fall_asleep(struct worker *w)
 	hive__mark_searching(w, false);
 	w->found = others == 0 && hive__work_elsewhere(w);
 	w->in_sight = w->found;
+}
+
+/* A compute worker whose task waits for others: it is as good as any that sleeps, but does not leave. True: it may block now. */
+bool hive__fall_asleep_in_task(struct worker *w)
+{
+	announce_and_look(w);
+	if (!w->found && parking_commit(&w->parking)) {
+		hive__trail(w, TRAIL_SLEEP, 0);
+		return true;
+	}
+	hive__get_up(w);
+	return false;
+}
+
+/* Announces, looks again. True: it may block now; false: it is up again, with something to do. But who has to leave may not wait for what others
+ * find, for nobody would tell it.                                                                                        */
+bool hive__fall_asleep(struct worker *w)
+{
+	enum parting parting;
+
+	announce_and_look(w);
 	if (!w->found && !hive__own_work(w)) {
 		parting = hive__parting(w);
 		w->found = parting == PARTING_BUSY;
@@ -97,6 +118,7 @@ void hive__get_up(struct worker *w)
 	}
 	hive__trail(w, TRAIL_CLAIMED, 0);
 	w->claims++;
+	w->looked_twice = false; /* if for a fork, that push has let others pass again */
 	hive__mark_searching(w, true);
 }
 

@@ -48,13 +48,15 @@ int hive_stats_read(const struct hive *hive, struct hive_stats *ret_stats)
 	s.compute_workers = load_relaxed(&h->compute.count);
 	s.sleeping = idle_sleepers(io) + idle_sleepers(compute);
 	s.searching = (uint32_t)(idle_searchers(io) > 0 ? idle_searchers(io) : 0);
-	s.posted += pool_accepted(&h->pool) + pool_accepted(&h->compute_pool) + load_relaxed(&h->lost_replies) +
+	s.posted += pool_accepted(&h->pool) + levels_accepted(&h->compute_pool) + load_relaxed(&h->lost_replies) +
 	            load_relaxed(&h->readied);
 	s.refused = load_relaxed(&h->refused);
 	s.dropped = load_relaxed(&h->dropped);
 	s.cancelled = load_relaxed(&h->cancelled);
 	s.pool = pool_length(&h->pool);
-	s.compute_pool = pool_length(&h->compute_pool);
+	s.compute_pool = levels_length(&h->compute_pool);
+	s.compute_high = pool_length(&h->compute_pool.pools[HIVE_PRIORITY_HIGH]);
+	s.compute_low = pool_length(&h->compute_pool.pools[HIVE_PRIORITY_LOW]);
 	s.wakes = load_relaxed(&h->wakes);
 	s.stalls = load_relaxed(&h->stalls);
 	s.rescued = load_relaxed(&h->rescued);
@@ -117,6 +119,7 @@ static void read_worker(struct worker *w, struct hive_worker_stats *s)
 	s->steal_pauses = load_relaxed(&c->steal_pauses);
 	s->lane_letters = load_relaxed(&c->lane_letters);
 	s->lane_falls = load_relaxed(&c->lane_falls);
+	s->forks = load_relaxed(&c->forks);
 	if (w->kind == HIVE_WORKER_IO)
 		s->in_lanes = hive__letters_in_lanes(w, &lanes);
 	s->lanes = lanes;
@@ -174,17 +177,17 @@ static int write_hive(int fd, const struct hive_stats *s, bool json)
 		text, sizeof text,
 		json ? "{\"io_workers\":%u,\"compute_workers\":%u,\"sleeping\":%u,\"posted\":%llu,\"ran\":%llu,"
 		       "\"refused\":%llu,\"dropped\":%llu,\"cancelled\":%llu,\"pool\":%llu,\"compute_pool\":%llu,"
-		       "\"timers\":%llu,\"steals\":%llu,\"spills\":%llu,\"wakes\":%llu,\"sleeps\":%llu,\"stalls\":%llu,"
+		       "\"compute_high\":%llu,\"compute_low\":%llu,\"timers\":%llu,\"steals\":%llu,\"spills\":%llu,\"wakes\":%llu,\"sleeps\":%llu,\"stalls\":%llu,"
 		       "\"rescued\":%llu,\"workers\":["
 		     : "io %u  compute %u  sleeping %u  posted %llu  ran %llu  refused %llu  dropped %llu  "
-		       "cancelled %llu  pool %llu  compute pool %llu  timers %llu  steals %llu  spills %llu  "
+		       "cancelled %llu  pool %llu  compute pool %llu  high %llu  low %llu  timers %llu  steals %llu  spills %llu  "
 		       "wakes %llu  sleeps %llu  stalls %llu  rescued %llu\n",
 		s->io_workers, s->compute_workers, s->sleeping, (unsigned long long)s->posted,
 		(unsigned long long)s->ran, (unsigned long long)s->refused, (unsigned long long)s->dropped,
 		(unsigned long long)s->cancelled, (unsigned long long)s->pool, (unsigned long long)s->compute_pool,
-		(unsigned long long)s->timers, (unsigned long long)s->steals, (unsigned long long)s->spills,
-		(unsigned long long)s->wakes, (unsigned long long)s->sleeps, (unsigned long long)s->stalls,
-		(unsigned long long)s->rescued);
+		(unsigned long long)s->compute_high, (unsigned long long)s->compute_low, (unsigned long long)s->timers,
+		(unsigned long long)s->steals, (unsigned long long)s->spills, (unsigned long long)s->wakes,
+		(unsigned long long)s->sleeps, (unsigned long long)s->stalls, (unsigned long long)s->rescued);
 
 	return write_all(fd, text, (size_t)n);
 }

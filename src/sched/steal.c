@@ -249,7 +249,7 @@ bool hive__steal_some(struct worker *w)
 	loot = rob_somebody(w, set, limit, &first);
 	note_round(w, loot);
 	if (loot == 0)
-		return w->setup.victim == HIVE_VICTIM_BUSIEST && hive__run_from_pool(w);
+		return hive__search_forks(w) || (w->setup.victim == HIVE_VICTIM_BUSIEST && hive__run_from_pool(w));
 	bump(&w->stats.stolen, loot);
 	hive__trail(w, TRAIL_STOLE, loot);
 	hive__end_search(w);

@@ -131,10 +131,12 @@ void hive__worker_end(struct worker *w)
 	hive__trail(w, TRAIL_LEAVES, 0);
 	hive__get_up(w);
 	hive__end_search(w); /* it may have been claimed for work that it will not do: passed on */
-	if (w->kind == HIVE_WORKER_IO)
+	if (w->kind == HIVE_WORKER_IO) {
 		end_io(w);
-	else
+	} else {
 		hive__call_hook(w, w->setup.on_stop);
+		hive__run_own_forks(w, INT32_MAX); /* of that */
+	}
 	hive__place_leave(w);
 	close_core(w);
 	store_relaxed(&w->system_thread, 0u);
@@ -197,6 +199,7 @@ static void thread_main(void *arg)
 		return;
 	}
 	is_main = w == load_relaxed(&hive->main);
+	w->stack_low = hive__thread_stack_low();
 	hive__set_current(w);
 	hive__worker_start(w);
 	run_loop(w);

@@ -17,6 +17,48 @@ static void end_move(struct worker *w, const struct hive_timer *timer)
 		hive__take_letters(w);
 }
 
+int hive__timer_may_tie(const struct hive_timer *timer)
+{
+	if (!is_initialised(timer))
+		return -EINVAL;
+	return timer->tie ? -EALREADY : 0;
+}
+
+void hive__timer_tie(struct hive_timer *timer, struct timer_tie *tie)
+{
+	timer->tie = tie;
+}
+
+bool hive__tie_is_here(const struct timer_tie *tie)
+{
+	struct worker *w = hive__current();
+	uint32_t worker = load_acquire(&tie->worker); /* TIE-1 (pairs with TIE-2) */
+
+	return worker == w->self_id || (worker == HIVE_WORKER_MAIN && w == load_relaxed(&w->hive->main));
+}
+
+/* One that moves is said to be the main worker's before the letter is in its inbox. What takes it over may end it. */
+bool hive__timer_has_arrived(struct hive_timer *timer)
+{
+	if (timer && timer->state == TIMER_MOVING) {
+		end_move(hive__current(), timer);
+		return false; /* look again */
+	}
+	return true;
+}
+
+/* It is not armed any more. */
+static void untie(struct hive_timer *timer)
+{
+	struct timer_tie *tie = (struct timer_tie *)timer->tie;
+
+	timer->tie = NULL;
+	if (!tie)
+		return;
+	tie->halt(tie);
+	tie->part(tie);
+}
+
 void hive_timer_init(struct hive_timer *timer, hive_timer_fn *on_fire, void *arg)
 {
 	if (!timer)
@@ -57,6 +99,14 @@ static void disarm(struct worker *w, struct hive_timer *timer)
 	timers_remove(&w->timers, timer);
 	timer->state = TIMER_IDLE;
 	sub_relaxed(&w->timer_count, 1u);
+	untie(timer);
+}
+
+static bool is_ended(const struct hive_timer *timer)
+{
+	const struct timer_tie *tie = (const struct timer_tie *)timer->tie;
+
+	return tie && load_relaxed(&tie->ended);
 }
 
 int hive_timer_start(struct hive_timer *timer, int64_t delay_ns, int64_t period_ns)
@@ -148,6 +198,22 @@ bool hive__timer_is_delayed(const struct hive_timer *timer)
 	return timer->on_fire == hive__fire_delayed;
 }
 
+/* What it was tied to is told when its function has returned: others may wait for that. */
+static void fire_once(struct worker *w, struct hive_timer *timer)
+{
+	struct timer_tie *tie = (struct timer_tie *)timer->tie;
+	bool goes = true;
+
+	timer->tie = NULL;
+	disarm(w, timer);
+	if (tie)
+		goes = tie->halt(tie);
+	if (goes)
+		timer->on_fire(timer);
+	if (tie)
+		tie->part(tie);
+}
+
 /* Fires the earliest timer if it is due. Never early (T5). */
 bool hive__run_first_timer(struct worker *w, int64_t now_ns)
 {
@@ -169,11 +235,12 @@ bool hive__run_first_timer(struct worker *w, int64_t now_ns)
 	if (hive__timer_is_delayed(timer)) {
 		timers_remove(&w->timers, timer);
 		hive__fire_delayed(timer);
+	} else if (is_ended(timer)) {
+		disarm(w, timer);
 	} else if (timer->period_ns > 0) {
 		fire_periodic(w, timer, now_ns);
 	} else {
-		disarm(w, timer);
-		timer->on_fire(timer);
+		fire_once(w, timer);
 	}
 	return true;
 }
@@ -181,9 +248,27 @@ bool hive__run_first_timer(struct worker *w, int64_t now_ns)
 /* The leaving worker, before it sends the chain, and again with false if nobody takes it. */
 void hive__move_timers(struct hive_timer *chain, struct worker *to, bool moving)
 {
-	for (; chain; chain = (struct hive_timer *)chain->next) {
+	for (struct hive_timer *next; chain; chain = next) {
+		struct timer_tie *tie = (struct timer_tie *)chain->tie;
+
+		next = (struct hive_timer *)chain->next;
 		chain->owner = to;
 		chain->state = moving ? TIMER_MOVING : TIMER_IDLE;
+		if (tie && moving)
+			store_release(&tie->worker, HIVE_WORKER_MAIN); /* TIE-2 (pairs with TIE-1) */
+		else
+			untie(chain); /* its memory may go then */
+	}
+}
+
+/* The owner, when timers fall silent. */
+void hive__end_timers(struct hive_timer *chain)
+{
+	while (chain) {
+		struct hive_timer *next = (struct hive_timer *)chain->next;
+
+		untie(chain); /* its memory may go then */
+		chain = next;
 	}
 }
 
@@ -195,8 +280,12 @@ void hive__adopt_timers(struct worker *w, struct hive_timer *chain)
 
 		chain->next = NULL;
 		chain->state = TIMER_IDLE;
-		if (!w->silenced && arm(w, chain, chain->due_ns) < 0)
+		if (w->silenced) {
+			untie(chain);
+		} else if (arm(w, chain, chain->due_ns) < 0) {
 			hive__warn(w->hive, "worker %s: no memory to take over a timer: it is stopped", w->name);
+			untie(chain);
+		}
 		chain = next;
 	}
 }

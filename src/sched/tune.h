@@ -64,6 +64,13 @@ static inline int32_t tune_local_budget(int32_t capacity)
 #define TUNE_THIN_ROW 4
 #define TUNE_THIN_PAUSES 48
 
+/* Whose turn it is among the levels of the compute pool (High, Normal, Low) while several have something: a round, and again. How often
+ * a letter stands in it is the level's share, 16 : 4 : 1; its length is how long a level waits at most, in tasks. Spread evenly, so that
+ * no level waits for a row of another. [turns, fixed]  Test: tests/sched/priority.c, tests/sim/shares.c.                                */
+#if !defined(TUNE_LEVEL_TURNS)
+#define TUNE_LEVEL_TURNS "HHHHNHHHHNHHHHNHHHHNL"
+#endif
+
 /* Empty pieces of 4 KiB that a pool keeps for its next backlog instead of giving them back. [pieces, fixed] */
 #define TUNE_KEEP_CHUNKS 256
 
@@ -155,3 +162,17 @@ static inline int32_t tune_local_budget(int32_t capacity)
 #define TUNE_STALL_NS 100000000
 /* Shortest time between two looks at the workers. [ns, fixed] */
 #define TUNE_WATCH_MIN_NS 1000000
+
+/* Forks that a worker keeps; more are run in place. [forks, power of two, fixed]  Larger: deeper trees of waiting forks; smaller: 32 bytes
+ * less for each. Bench: fib, skynet. */
+#if !defined(TUNE_FORKS)
+#define TUNE_FORKS 1024
+#endif
+/* How long a compute worker looks for forks before it opens what others keep to themselves: that interrupts them. [ns, fixed]  Bench: fib,
+ * leaves. And when it looks once more after it fell asleep beside somebody who forks. [ns, fixed] */
+#define TUNE_FORK_SPIN_NS 50000
+#define TUNE_FORK_LOOK_NS 1000000
+/* Stack that must be left for a task that waits to run others meanwhile; and how many of these may be inside each other where that is not known.
+ * [bytes], [tasks]  fixed */
+#define TUNE_HELP_STACK (256 * 1024)
+#define TUNE_HELP_DEPTH 64

@@ -140,7 +140,7 @@ static void rescue(struct worker *w, int64_t now_ns)
 	rescue_delayed(w, now_ns);
 }
 
-static uint64_t progress_of(struct worker *w)
+uint64_t hive__progress_of(struct worker *w)
 {
 	return load_relaxed(&w->stats.ran) + load_relaxed(&w->stats.beats) + load_relaxed(&w->stats.sleeps);
 }
@@ -148,7 +148,7 @@ static uint64_t progress_of(struct worker *w)
 static void watch_worker(struct worker *w, int64_t now_ns)
 {
 	struct watched *seen = &w->watched;
-	uint64_t progress = progress_of(w);
+	uint64_t progress = hive__progress_of(w);
 	uint32_t thread = load_relaxed(&w->system_thread);
 
 	if (thread == 0 || thread != seen->thread || progress != seen->progress ||

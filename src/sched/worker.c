@@ -6,17 +6,28 @@
  * first task, and then after each one while they take long, after every few while they are short: reading it costs as
  * much as a short task.                                                                                              */
 typedef bool step_source(struct worker *w, struct hive_task *ret_task);
+typedef bool step_question(struct worker *w);
 
 struct step {
 	uint32_t done, budget, next_look;
 	int64_t began_ns, slice_ns;
-	step_source *next; /* where its tasks come from */
+	step_source *next;   /* where its tasks come from */
+	step_question *more; /* whether there are any */
 };
 
-static struct step step_begin(struct worker *w, int32_t budget, step_source *next)
+/* It has just got up, and knows what time that was. */
+static int64_t time_of_step(struct worker *w)
+{
+	int64_t up_ns = w->up_ns;
+
+	w->up_ns = 0;
+	return up_ns ? up_ns : hive__now(w->hive);
+}
+
+static struct step step_begin(struct worker *w, int32_t budget, step_source *next, step_question *more)
 {
 	/* A single task has no need of the time. */
-	struct step s = { 0, (uint32_t)budget, 1, budget > 1 ? hive__now(w->hive) : 0, w->setup.slice_ns, next };
+	struct step s = { 0, (uint32_t)budget, 1, budget > 1 ? time_of_step(w) : 0, w->setup.slice_ns, next, more };
 
 	return s;
 }
@@ -36,7 +47,7 @@ static inline bool step_goes_on(struct worker *w, struct step *s)
 
 	if (s->done >= s->budget || hive__is_halted(w))
 		return false;
-	if (s->done < s->next_look)
+	if (s->done < s->next_look || (s->more && !s->more(w))) /* for the end of it nobody needs the time */
 		return true;
 	spent_ns = hive__now(w->hive) - s->began_ns;
 	s->next_look += stride(s, spent_ns);
@@ -67,10 +78,15 @@ static void step_run(struct worker *w, struct step *step)
 
 void hive__run_task(struct worker *w, struct hive_task task)
 {
+	struct scope outer;
+
 	hive__end_search(w);
 	bump(&w->stats.ran, 1);
 	store_relaxed(&w->last_task, task.fn);
+	w->up_ns = 0;
+	outer = scope_begin(&w->scope);
 	task.fn(task.arg);
+	scope_end(&w->scope, outer);
 }
 
 /* Hooks are user code as well. */
@@ -79,6 +95,7 @@ void hive__call_hook(struct worker *w, hive_fn *hook)
 	if (!hook)
 		return;
 	hive__end_search(w);
+	w->up_ns = 0;
 	hook(w->setup.hook_arg);
 }
 
@@ -90,11 +107,14 @@ static int64_t time_to_sleep(struct worker *w)
 
 static int turn(struct worker *w, int64_t timeout_ns)
 {
+	uint64_t events = load_relaxed(&w->stats.events);
 	int r;
 
 	w->turning = true;
 	r = w->core->ops->turn(w->core, timeout_ns);
 	w->turning = false;
+	if (load_relaxed(&w->stats.events) != events)
+		w->up_ns = 0;
 	if (w->brought_count > 0)
 		hive__share_brought(w);
 	return r;
@@ -110,7 +130,8 @@ static int sleep_in_core(struct worker *w, int64_t timeout_ns)
 	hive__get_up(w);
 	hive__note_wait(w, began_ns);
 	hive__follow_waker(w);
-	bump(&w->stats.asleep_ns, hive__now(w->hive) - began_ns);
+	w->up_ns = hive__now(w->hive);
+	bump(&w->stats.asleep_ns, w->up_ns - began_ns);
 	return r;
 }
 
@@ -187,7 +208,7 @@ static bool run_private(struct worker *w)
 	hive__take_letters(w);
 	if (!w->mail.first)
 		return false;
-	step = step_begin(w, w->setup.private_budget, next_private);
+	step = step_begin(w, w->setup.private_budget, next_private, has_private);
 	step_run(w, &step);
 	return true;
 }
@@ -201,12 +222,17 @@ static void run_due_timers(struct worker *w)
 	hive__sweep_cancelled(w);
 	if (hive__next_due(w) == HIVE_FOREVER)
 		return;
-	step = step_begin(w, w->setup.timer_budget, NULL);
+	step = step_begin(w, w->setup.timer_budget, NULL, NULL);
 	now = step.budget > 1 ? step.began_ns : hive__now(w->hive);
 	while (step_goes_on(w, &step) && hive__run_first_timer(w, now))
 		step.done++;
 	if (step.done > 0)
 		w->timer_wake_ns = now;
+}
+
+static bool has_local(struct worker *w)
+{
+	return local_size(&w->local) > 0;
 }
 
 static bool next_local(struct worker *w, struct hive_task *ret_task)
@@ -254,7 +280,7 @@ static bool run_local(struct worker *w, bool private_came)
 		w->oldest_turn_ns = 0;
 		return false;
 	}
-	step = step_begin(w, (int32_t)load_relaxed(&w->stats.budget), next_local);
+	step = step_begin(w, (int32_t)load_relaxed(&w->stats.budget), next_local, has_local);
 	if (w->oldest_turn_ns == 0) {
 		w->oldest_turn_ns = step.began_ns;
 	} else if (step.began_ns - w->oldest_turn_ns >= TUNE_NEWEST_NS && w->newest_run >= TUNE_NEWEST_ROW) {
@@ -304,7 +330,8 @@ static void work(struct worker *w, bool looks_outside)
 			private_came = run_private(w); /* 2 */
 			run_due_timers(w);             /* 3 */
 		}
-		w->busy = run_pool_first(w) || run_local(w, private_came); /* 4 */
+		w->busy = run_pool_first(w) || run_local(w, private_came);                            /* 4 */
+		w->busy = hive__run_own_forks(w, (int32_t)load_relaxed(&w->stats.budget)) || w->busy; /* 4, forks */
 		if (w->busy)
 			probe_pool_now_and_then(w); /* 5, now and then */
 		else

@@ -8,6 +8,7 @@
 #include "base/lock.h"
 #include "base/parker.h"
 #include "base/thread.h"
+#include "base/scope.h"
 #include "queue/inbox.h"
 #include "queue/mesh.h"
 #include "queue/slab.h"
@@ -21,6 +22,8 @@
 #include "sched/tune.h"
 
 #include <rophive/hive.h>
+
+struct fork_stack; /* team.h */
 
 struct worker_setup { /* the options of a worker, checked and with defaults filled in */
 	int32_t local_budget, private_budget, timer_budget;
@@ -57,6 +60,7 @@ struct worker_counters { /* S */
 	ATOMIC(uint64_t) steal_rounds, steal_failures, steal_pauses, stolen_far;
 	ATOMIC(uint64_t) private_tasks, sources;
 	ATOMIC(uint64_t) lane_letters, lane_falls;
+	ATOMIC(uint64_t) forks; /* of others, that it ran */
 	ATOMIC(int64_t) asleep_ns;
 	ATOMIC(uint32_t) budget; /* local tasks per beat, at this moment */
 };
@@ -135,10 +139,12 @@ struct worker {
 	bool in_sight;            /* O  there was something to take when it last looked at all others */
 	uint32_t thwarted;        /* O  rounds in a row that failed although something was in sight */
 	bool silenced;            /* O  stop was seen: no timers, no sources */
+	bool closing;             /* O  it leaves a hive that ends: alarms ring now, or never */
 	bool started;             /* O  on_start was called */
 	bool core_failed;         /* O  a failing turn was reported */
 	uint32_t claims;          /* O  how often it found itself claimed; equals `woken` once all wakes are in */
 	int64_t timer_wake_ns;    /* O  last wake-up for timers */
+	int64_t up_ns;            /* O  when it got up; 0: since then it has done something */
 	int64_t wait_ewma_ns;     /* O  how long it usually waits for a post */
 	int64_t no_spin_until_ns; /* O */
 	int64_t spin_penalty_ns;  /* O */
@@ -149,6 +155,7 @@ struct worker {
 	bool told_guests;         /* O  that nothing may wait any more */
 	struct guest_place place; /* O */
 	struct slice slice;       /* O */
+	void *task_slot;          /* O  of who wraps the task that runs: guest.h */
 	struct step *step;        /* O  under way, whose tasks may follow each other: worker.c */
 	bool turning;             /* O  inside a turn of its core */
 	uint32_t brought_count;   /* O */
@@ -158,7 +165,16 @@ struct worker {
 	ATOMIC(uint32_t) seeks;              /* S  `searching`, for thieves that look for the busiest */
 	struct trail trail;                  /* S */
 
-	struct local local; /* owner pushes and pops, others steal */
+	struct local local;                /* owner pushes and pops, others steal */
+	ATOMIC(struct fork_stack *) forks; /* S  made by its first fork; likewise: team.h */
+	char *stack_low;                   /* O  where the stack of its thread ends; NULL: not known */
+	const ATOMIC(uint32_t) *state;     /* I  of the hive, for groups */
+	enum hive_priority level;          /* O  of the compute task that it runs */
+	uint32_t helps;                    /* O  tasks that it runs while others wait, inside each other */
+	struct worker *next_helper;        /* whose task waits for the same group; under the latch of that */
+	struct scope scope;                /* O  of the task that it runs */
+	ATOMIC(uint32_t) dozes;            /* S  its task waits, and will not wait for ever */
+	bool looked_twice;                 /* O  since it had something to do: see hive__fork_patience() */
 
 	alignas(CACHE_LINE) struct inbox inbox; /* A */
 	ATOMIC(uint32_t) id;                    /* A  by which it can be found; 0 when it cannot */

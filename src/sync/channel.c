@@ -2,16 +2,12 @@
 /* The channel: a ring, and those who wait because it is full or empty. A send or a receive with nobody waiting is one latch, one
  * copy, one store. Where somebody waits, the item goes straight from or to its buffer: it need not come back for it.
  *
- * What is true under the latch: receivers wait only while there is no item, senders only while there is no room; so never both.
+ * What is true under the latch: receivers wait only while there is no item, senders only while there is no room; so never both,
+ * but for one who selects (arm.h) and waits for either: it does not meet itself.
  * A waiter is claimed before its item is copied: one that was late leaves with its buffer untouched. */
-#include <string.h>
-
-#include "base/memory.h"
 #include "channel.h"
-#include "inside.h"
-#include "fiber/wakes.h"
 
-static const struct memory memory = { hive__memory_system, NULL };
+#include <string.h>
 
 int hive_channel_create(size_t item_bytes, size_t capacity, struct hive_channel **ret_channel)
 {
@@ -19,7 +15,7 @@ int hive_channel_create(size_t item_bytes, size_t capacity, struct hive_channel 
 
 	if (!ret_channel || item_bytes == 0 || capacity > (SIZE_MAX - sizeof *channel) / item_bytes)
 		return -EINVAL;
-	channel = (struct hive_channel *)hive__memory_new(&memory, sizeof *channel + capacity * item_bytes);
+	channel = (struct hive_channel *)object_new(sizeof *channel + capacity * item_bytes);
 	if (!channel)
 		return -ENOMEM;
 	channel->capacity = capacity;
@@ -43,7 +39,7 @@ int hive_channel_destroy(struct hive_channel *channel)
 	if (word & (CHANNEL_SENDERS | CHANNEL_RECEIVERS))
 		return -EBUSY;
 	channel->magic = 0;
-	hive__memory_free(&memory, channel);
+	object_free(channel);
 	return 0;
 }
 
@@ -84,13 +80,14 @@ static struct channel_node *claim(struct wait_list *list, uint64_t bit, uint64_t
 	while (!found && (node = node_take(list)))
 		if (wakes_claim(wakes, node))
 			found = (struct channel_node *)node;
+	if (found)
+		found->claimed = true;
 	if (!list->first)
 		*word &= ~bit;
 	return found;
 }
 
-/* -EAGAIN: no room, and nobody waits for it. */
-static int put(struct hive_channel *channel, uint64_t *word, const void *item, struct wakes *wakes)
+int hive__channel_put(struct hive_channel *channel, uint64_t *word, const void *item, struct wakes *wakes)
 {
 	struct channel_node *receiver;
 
@@ -109,8 +106,7 @@ static int put(struct hive_channel *channel, uint64_t *word, const void *item, s
 	return 0;
 }
 
-/* -EAGAIN: nothing there. */
-static int take(struct hive_channel *channel, uint64_t *word, void *ret_item, struct wakes *wakes)
+int hive__channel_take(struct hive_channel *channel, uint64_t *word, void *ret_item, struct wakes *wakes)
 {
 	bool found = load_relaxed(&channel->count) > 0;
 	struct channel_node *sender;
@@ -137,7 +133,7 @@ static int try_send(struct hive_channel *channel, const void *item)
 	int r;
 
 	wakes_init(&wakes);
-	r = put(channel, &word, item, &wakes);
+	r = hive__channel_put(channel, &word, item, &wakes);
 	latch_give(&channel->word, word);
 	wakes_deliver(&wakes);
 	return r;
@@ -150,7 +146,7 @@ static int try_recv(struct hive_channel *channel, void *ret_item)
 	int r;
 
 	wakes_init(&wakes);
-	r = take(channel, &word, ret_item, &wakes);
+	r = hive__channel_take(channel, &word, ret_item, &wakes);
 	latch_give(&channel->word, word);
 	wakes_deliver(&wakes);
 	return r;
@@ -185,7 +181,7 @@ static int send_slowly(struct hive_channel *channel, const void *item, int64_t d
 		return r;
 	wakes_init(&wakes);
 	word = latch_take(&channel->word);
-	r = put(channel, &word, item, &wakes);
+	r = hive__channel_put(channel, &word, item, &wakes);
 	if (r == -EAGAIN) {
 		node_add(&channel->senders, &mine.node, wait);
 		word |= CHANNEL_SENDERS;
@@ -210,7 +206,7 @@ static int recv_slowly(struct hive_channel *channel, void *ret_item, int64_t dea
 		return r;
 	wakes_init(&wakes);
 	word = latch_take(&channel->word);
-	r = take(channel, &word, ret_item, &wakes);
+	r = hive__channel_take(channel, &word, ret_item, &wakes);
 	if (r == -EAGAIN) {
 		node_add(&channel->receivers, &mine.node, wait);
 		word |= CHANNEL_RECEIVERS;
@@ -221,13 +217,6 @@ static int recv_slowly(struct hive_channel *channel, void *ret_item, int64_t dea
 		return wait_in(channel, &channel->receivers, CHANNEL_RECEIVERS, &mine, wait, deadline_ns);
 	hive__wait_give_up(wait);
 	return r;
-}
-
-static inline int refuse(const struct hive_channel *channel, const void *item, size_t bytes)
-{
-	if (!channel || !item || channel->magic != CHANNEL_MAGIC)
-		return -EINVAL;
-	return bytes == channel->bytes ? 0 : -EMSGSIZE;
 }
 
 static __attribute__((noinline)) int send_otherwise(struct hive_channel *channel, const void *item, int64_t deadline_ns)
@@ -277,7 +266,7 @@ static inline bool recv_quickly(struct hive_channel *channel, void *ret_item)
 
 int hive_channel_send(struct hive_channel *channel, const void *item, size_t bytes, int64_t deadline_ns)
 {
-	int r = refuse(channel, item, bytes);
+	int r = channel_refuse(channel, item, bytes);
 
 	if (r < 0)
 		return r;
@@ -289,7 +278,7 @@ int hive_channel_send(struct hive_channel *channel, const void *item, size_t byt
 
 int hive_channel_recv(struct hive_channel *channel, void *ret_item, size_t bytes, int64_t deadline_ns)
 {
-	int r = refuse(channel, ret_item, bytes);
+	int r = channel_refuse(channel, ret_item, bytes);
 
 	if (r < 0)
 		return r;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 /* What the objects share. */
-#include <rophive/sync.h>
+#include <rophive/flow.h>
 
+#include "base/memory.h"
 #include "fiber/wait.h"
 
 /* A word each, so that one object is not taken for another, nor for memory that was never initialised. */
@@ -11,6 +12,27 @@
 #define SEMAPHORE_MAGIC 0x73656d61u
 #define CHANNEL_MAGIC 0x6368616eu
 #define BARRIER_MAGIC 0x62617272u
+#define ONESHOT_MAGIC 0x6f6e6573u
+#define WATCH_MAGIC 0x77617463u
+#define BROADCAST_MAGIC 0x62726f61u
+#define SUBSCRIPTION_MAGIC 0x73756273u
+#define RATE_MAGIC 0x72617465u
+#define LIMITER_MAGIC 0x6c696d69u
+
+/* Objects that are created belong to no hive: their memory is the system's. */
+static inline void *object_new(size_t bytes)
+{
+	struct memory memory = { hive__memory_system, NULL };
+
+	return hive__memory_new(&memory, bytes);
+}
+
+static inline void object_free(void *object)
+{
+	struct memory memory = { hive__memory_system, NULL };
+
+	hive__memory_free(&memory, object);
+}
 
 /* The room that the public structs have for a list. */
 static inline struct wait_list *list_in(void **waiters)

@@ -56,7 +56,7 @@ static int take_or_wait(struct hive_mutex *mutex, struct mutex_node *mine, int64
 {
 	struct wait wait;
 	bool woken = mine->passed > 0;
-	int r = shielded ? hive__wait_begin_shielded(&wait, "mutex") : hive__wait_begin(&wait, "mutex");
+	int r = shielded ? hive__wait_begin_shielded(&wait, WAIT_MUTEX) : hive__wait_begin(&wait, WAIT_MUTEX);
 	uint64_t word;
 
 	if (r < 0 && !woken)
@@ -76,7 +76,8 @@ static int take_or_wait(struct hive_mutex *mutex, struct mutex_node *mine, int64
 	else
 		node_add(list_in(mutex->waiters), &mine->node, wait);
 	latch_give(&mutex->state, word | WORD_WAITERS);
-	r = hive__wait_end(wait, deadline_ns);
+	hive__wait_whom(wait, whom_holds(&mutex->state));
+	r = hive__wait_end_whom(wait, deadline_ns, shielded);
 	if (r < 0)
 		return leave_list(mutex, mine, r);
 	if (!mine->handed)

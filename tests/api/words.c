@@ -14,17 +14,29 @@ TEST(errors_have_names_and_meanings)
 	static const struct {
 		int code;
 		const char *name;
-	} known[] = { { EINVAL, "EINVAL" },         { ENOMEM, "ENOMEM" },
-		      { EPERM, "EPERM" },           { EDEADLK, "EDEADLK" },
-		      { ESHUTDOWN, "ESHUTDOWN" },   { ESRCH, "ESRCH" },
-		      { EBUSY, "EBUSY" },           { EALREADY, "EALREADY" },
-		      { ETIMEDOUT, "ETIMEDOUT" },   { EINPROGRESS, "EINPROGRESS" },
-		      { ENOTSUP, "ENOTSUP" },       { ENOSPC, "ENOSPC" },
-		      { EOWNERDEAD, "EOWNERDEAD" }, { EEXIST, "EEXIST" },
-		      { EBADF, "EBADF" },           { EMFILE, "EMFILE" },
-		      { EAGAIN, "EAGAIN" },         { ENODATA, "ENODATA" },
-		      { EPROTO, "EPROTO" },         { EKEYREJECTED, "EKEYREJECTED" },
-		      { EACCES, "EACCES" },         { ECONNRESET, "ECONNRESET" } };
+	} known[] = { { EINVAL, "EINVAL" },
+		      { ENOMEM, "ENOMEM" },
+		      { EPERM, "EPERM" },
+		      { EDEADLK, "EDEADLK" },
+		      { ESHUTDOWN, "ESHUTDOWN" },
+		      { ESRCH, "ESRCH" },
+		      { EBUSY, "EBUSY" },
+		      { EALREADY, "EALREADY" },
+		      { ETIMEDOUT, "ETIMEDOUT" },
+		      { EINPROGRESS, "EINPROGRESS" },
+		      { ENOTSUP, "ENOTSUP" },
+		      { ENOSPC, "ENOSPC" },
+		      { EOWNERDEAD, "EOWNERDEAD" },
+		      { EEXIST, "EEXIST" },
+		      { EBADF, "EBADF" },
+		      { EMFILE, "EMFILE" },
+		      { EAGAIN, "EAGAIN" },
+		      { ENODATA, "ENODATA" },
+		      { EPROTO, "EPROTO" },
+		      { EKEYREJECTED, "EKEYREJECTED" },
+		      { EACCES, "EACCES" },
+		      { ECONNRESET, "ECONNRESET" },
+		      { ELOOP, "ELOOP" } };
 
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
 		CHECK_STR(hive_error_name(-known[i].code), known[i].name);
@@ -108,7 +120,19 @@ TEST(sizes_of_public_structs_are_known_by_name)
 	KNOWS(hive_worker_stats);
 	KNOWS(hive_host);
 	KNOWS(hive_core_ops);
+	KNOWS(hive_core);
 	KNOWS(hive_sim_options);
+	KNOWS(hive_group);
+	KNOWS(hive_group_options);
+	KNOWS(hive_tile);
+	KNOWS(hive_reduction);
+	KNOWS(hive_select);
+	KNOWS(hive_subscription);
+	KNOWS(hive_rate);
+	KNOWS(hive_rate_options);
+	KNOWS(hive_limiter);
+	KNOWS(hive_limiter_counts);
+	KNOWS(hive_strand_options);
 	CHECK_EQ(hive_sizeof("hive"), 0);
 	CHECK_EQ(hive_sizeof("no_such_struct"), 0);
 	CHECK_EQ(hive_sizeof(""), 0);

@@ -269,13 +269,15 @@ static void done(struct hive_op *op, int64_t result)
 	call_done(op, result);
 }
 
+static void go_on(void)
+{
+	rig.ops->wake(rig.core); /* a beat does not wait */
+	CHECK(lone_beat(&rig.l, 0));
+}
+
 static void go_on_until(int count)
 {
-	for (int i = 0; calls_over < count; i++) {
-		CHECK(i < 100000);
-		rig.ops->wake(rig.core); /* a beat does not wait */
-		CHECK(lone_beat(&rig.l, 0));
-	}
+	STEP_UNTIL(calls_over >= count, go_on());
 }
 
 static void check_code(uint32_t code, int error, int times)

@@ -139,20 +139,14 @@ static void go_on(void)
 
 static void go_on_until(int count)
 {
-	for (int i = 0; calls_over < count; i++) {
-		CHECK(i < 100000);
-		go_on();
-	}
+	STEP_UNTIL(calls_over >= count, go_on());
 	CHECK_EQ(calls_over, count);
 }
 
 /* Until only so many answers are still to be other ones. */
 static void go_on_until_answered(int left)
 {
-	for (int i = 0; odd.insteads > left; i++) {
-		CHECK(i < 100000);
-		go_on();
-	}
+	STEP_UNTIL(odd.insteads <= left, go_on());
 }
 
 static void pair(int fds[2])
@@ -387,10 +381,7 @@ static void check_buffers(int blocks)
 	CHECK_EQ(write(fds[1], "0123456789abcdefghijklmno", 25), 25);
 	go_on_until(25);
 	CHECK_OK(shutdown(fds[1], SHUT_WR));
-	for (int i = 0; !calls[0].done; i++) {
-		CHECK(i < 100000);
-		go_on();
-	}
+	STEP_UNTIL(calls[0].done, go_on());
 	CHECK_EQ(calls[0].result, 0);
 	CHECK_OK(hive_buffers_destroy(pool));
 	close_both(fds);

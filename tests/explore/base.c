@@ -113,6 +113,11 @@ void hive__thread_yield(void)
 	explore_yield();
 }
 
+char *hive__thread_stack_low(void)
+{
+	return NULL;
+}
+
 bool hive__thread_step_aside(void)
 {
 	return true;

@@ -9,6 +9,7 @@
 struct ledger ledger;
 int warnings;
 bool rings, meshed;
+hive_drop_fn *drop_hook;
 const char *(*watched)(void);
 
 static const char *check(void *hive)
@@ -68,7 +69,7 @@ bool make_hive(struct range io_range, struct range compute_range, int core)
 	o.host = &host;
 	o.io = &worker;
 	o.hook_arg = &ledger;
-	o.on_drop = ledger_on_drop;
+	o.on_drop = drop_hook ? drop_hook : ledger_on_drop;
 	o.on_warn = quiet_warning;
 	if (hive_create(&o, &ledger.hive) < 0)
 		return false;

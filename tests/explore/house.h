@@ -4,9 +4,10 @@
 #include "ledger.h"
 
 extern struct ledger ledger;
-extern int warnings; /* of this hive */
-extern bool rings;   /* the local queues of this hive are rings; everything else about them is drawn */
-extern bool meshed;  /* this hive has a mesh; else it is drawn */
+extern int warnings;            /* of this hive */
+extern bool rings;              /* the local queues of this hive are rings; everything else about them is drawn */
+extern bool meshed;             /* this hive has a mesh; else it is drawn */
+extern hive_drop_fn *drop_hook; /* of the hives to come; NULL: the ledger's */
 
 extern const char *(*watched)(void); /* checked at every switch beside this hive; NULL: nothing */
 

@@ -110,6 +110,33 @@ static void run_answer(void *arg)
 	run(e);
 }
 
+/* So many at a time, a barrier alone; and in a strand each thread's posts in their order. */
+static void enter_strand(struct turn_book *b, const struct entry *e)
+{
+	EXPECT(!b->alone && b->inside < b->width && (!e->alone || b->inside == 0));
+	b->inside++;
+	b->alone = e->alone;
+	if (b->width == 1) {
+		EXPECT(!b->last[e->poster] || b->last[e->poster] < e);
+		b->last[e->poster] = e;
+	}
+}
+
+static void run_in_strand(void *arg)
+{
+	struct entry *e = arg;
+	struct turn_book *b = &e->ledger->turns;
+
+	EXPECT(hive_current() == e->ledger->hive);
+	enter_strand(b, e);
+	hive__explore_point(__FILE__, __LINE__); /* others may come, and must not */
+	if (e->depth < 2 && explore_draw(3) == 0)
+		ledger_post_by(e->ledger, explore_draw(3) ? STRAND : STRAND_ALONE, e->depth + 1);
+	b->inside--;
+	b->alone = false;
+	end(e, RAN);
+}
+
 void ledger_on_drop(void *ledger, const struct hive_task *task)
 {
 	struct ledger *l = ledger;
@@ -166,6 +193,15 @@ static int post_many(struct ledger *l, struct entry *first, int depth)
 	return r;
 }
 
+/* Whoever has left, somebody else has the key. */
+static int by_key(struct ledger *l, struct entry *e)
+{
+	int r = hive_post_keyed(l->hive, explore_draw(8), run, e);
+
+	EXPECT(r != -ESRCH);
+	return r;
+}
+
 static int post(struct ledger *l, enum door door, struct entry *e)
 {
 	uint32_t worker;
@@ -189,6 +225,9 @@ static int post(struct ledger *l, enum door door, struct entry *e)
 	case COMPUTE:
 		e->compute = e->shared = true;
 		return hive_post_compute(l->hive, run_compute, e);
+	case COMPUTE_AT:
+		e->compute = e->shared = true;
+		return hive_post_compute_at(l->hive, (enum hive_priority)explore_draw(3), run_compute, e);
 	case THEN:
 		worker = any_worker(l);
 		e->compute = e->answered = true;
@@ -199,6 +238,15 @@ static int post(struct ledger *l, enum door door, struct entry *e)
 		return hive_post_self(run, e);
 	case SELF_AFTER:
 		return hive_post_self_after(delay(e), run, e, &e->post);
+	case KEYED:
+		return by_key(l, e);
+	case STRAND:
+	case STRAND_ALONE:
+		e->shared = true;
+		e->poster = explore_self();
+		e->alone = door == STRAND_ALONE && l->turns.width > 1;
+		return door == STRAND ? hive_strand_post(l->turns.strand, run_in_strand, e)
+		                      : hive_strand_barrier(l->turns.strand, run_in_strand, e);
 	default:
 		return 0;
 	}

@@ -33,6 +33,15 @@ struct entry {
 	int depth;       /* posts made by its posts */
 	uint32_t target; /* worker it was posted to, or HIVE_WORKER_NONE */
 	uint32_t from;   /* a letter: the worker that sent it, or HIVE_WORKER_NONE */
+	int poster;      /* to the strand: the thread that posted it */
+	bool alone;      /* likewise: it is a barrier */
+};
+
+struct turn_book { /* of the strand, if there is one */
+	struct hive_strand *strand;
+	uint32_t width, inside;
+	bool alone;                            /* who is inside is a barrier */
+	const struct entry *last[THREADS_MAX]; /* that began, of each poster: later ones were posted later */
 };
 
 struct pair { /* letters from one worker to one other */
@@ -54,6 +63,7 @@ struct ledger {
 	int flood;   /* how many local posts the first tasks make */
 	int letters; /* how many posts to one worker the first tasks make */
 	struct pair pairs[PAIRS];
+	struct turn_book turns;
 };
 
 /* Makes one call that posts something, drawn at random; `inside`: the caller is a task. False: it was refused for good. */
@@ -71,7 +81,11 @@ enum door {
 	LOCAL = OUTSIDE,
 	SELF,
 	SELF_AFTER,
-	DOORS
+	DOORS, /* those that are drawn; more: */
+	COMPUTE_AT = DOORS,
+	KEYED,
+	STRAND,
+	STRAND_ALONE
 };
 bool ledger_post_by(struct ledger *l, enum door door, int depth);
 /* Cancels something that might still wait. */

@@ -71,3 +71,27 @@ void letters_find_who_comes_and_goes(void *arg)
 	stop(explore_draw(2) ? &ledger : NULL);
 	close_hive();
 }
+
+static void post_by_key(void *count)
+{
+	for (intptr_t n = (intptr_t)count; n > 0; n--)
+		if (!ledger_post_by(&ledger, KEYED, 0))
+			return;
+}
+
+/* Keys move when a worker leaves or comes: each post finds somebody, and none is refused but by a stop. */
+void keyed_posts_find_who_comes_and_goes(void *arg)
+{
+	int threads[3], n = 0;
+
+	(void)arg;
+	if (!open_hive((struct range){ 2, 3 }, (struct range){ 0, 0 }, CORE_EMPTY))
+		return;
+	for (int i = 0; i < 2; i++)
+		threads[n++] = explore_spawn("poster", post_by_key, number(2 + (intptr_t)explore_draw(4)));
+	threads[n++] = explore_spawn("leaver", leave_and_come, NULL);
+	for (int i = 0; i < n; i++)
+		explore_join(threads[i]);
+	check_quiet();
+	end_hive();
+}

@@ -85,6 +85,41 @@ void compute_workers_come_and_go(void *arg)
 	end_hive();
 }
 
+static void post_at_levels(void *count)
+{
+	for (intptr_t n = (intptr_t)count; n > 0; n--)
+		if (!ledger_post_by(&ledger, COMPUTE_AT, 0))
+			return;
+}
+
+/* All levels are filled while workers come and go, or while a stop comes: whatever the level of a task, it runs or is told. */
+void levels_lose_nothing(void *arg)
+{
+	bool stops = explore_draw(2);
+	int threads[4], n = 0;
+
+	(void)arg;
+	if (!open_hive((struct range){ 1, 2 }, (struct range){ 1, 2 }, 0))
+		return;
+	threads[n++] = explore_spawn("poster", post_at_levels, number(5));
+	threads[n++] = explore_spawn("poster", post_at_levels, number(4));
+	if (stops) {
+		threads[n++] = explore_spawn("stopper", stop, explore_draw(2) ? &ledger : NULL);
+	} else {
+		ledger.compute_workers = 0; /* the last may leave */
+		threads[n++] = explore_spawn("leaver", detach_compute, NULL);
+		threads[n++] = explore_spawn("comer", attach, &ledger);
+	}
+	for (int i = 0; i < n; i++)
+		explore_join(threads[i]);
+	if (stops) {
+		close_hive();
+		return;
+	}
+	check_quiet();
+	end_hive();
+}
+
 static struct {
 	struct hive_timer timers[2];
 	int fired[2];

@@ -12,6 +12,11 @@
 #define POOL_LANES 4
 #define POOL_PROBES 2
 #define CHUNK_TASKS 4
+#define LINE_TASKS 2
+#define GRAPH_NODES_MAX 6
+#define GRAPH_EDGES_MAX 10
+#define TUNE_FORKS 4
+#define PATIENT_LOOKS 1
 #define TUNE_MESH 2
 #define TUNE_MESH_LANES 8
 #define MESH_LANES 3

@@ -57,6 +57,8 @@ DOOR(to_worker, hive_post_to(w->hive, w->main, ledger_run, e))
 DOOR(to_second, hive_post_to(w->hive, w->second, ledger_run, e))
 DOOR(after, hive_post_after(w->hive, HIVE_MS(1), ledger_run, e, NULL))
 DOOR(to_compute, hive_post_compute(w->hive, ledger_run, e))
+DOOR(to_high, hive_post_compute_at(w->hive, HIVE_PRIORITY_HIGH, ledger_run, e))
+DOOR(to_low, hive_post_compute_at(w->hive, HIVE_PRIORITY_LOW, ledger_run, e))
 DOOR(then, (e->is_then = true, hive_post_compute_then(w->hive, ledger_work, w->main, ledger_run, e)))
 DOOR(kind_now, hive_post_kind(w->hive, HIVE_MICRO, 0, ledger_run, e))
 DOOR(kind_later, hive_post_kind(w->hive, HIVE_MICRO, HIVE_MS(1), ledger_run, e))
@@ -72,6 +74,10 @@ static void fill_pool(struct world *w)
 static void fill_compute(struct world *w)
 {
 	faultless(w, to_compute_how, 4096);
+}
+static void fill_low(struct world *w)
+{
+	faultless(w, to_low_how, 4096);
 }
 static void fill_parcels(struct world *w)
 {
@@ -104,15 +110,21 @@ static void fill_outbox_and_local(struct world *w)
 	fill_outbox(w);
 }
 
-static int many(struct world *w, bool compute, int count)
+enum batch { TO_POOL, TO_COMPUTE, TO_HIGH };
+
+static int many(struct world *w, enum batch batch, int count)
 {
 	struct hive_task tasks[5000];
 	int r;
 
 	for (int i = 0; i < count; i++)
 		tasks[i] = (struct hive_task){ ledger_run, ledger_open(&ledger, false) };
-	r = compute ? hive_post_compute_many(w->hive, tasks, (size_t)count)
-	            : hive_post_many(w->hive, tasks, (size_t)count);
+	if (batch == TO_POOL)
+		r = hive_post_many(w->hive, tasks, (size_t)count);
+	else if (batch == TO_COMPUTE)
+		r = hive_post_compute_many(w->hive, tasks, (size_t)count);
+	else
+		r = hive_post_compute_at_many(w->hive, HIVE_PRIORITY_HIGH, tasks, (size_t)count);
 	for (int i = 0; i < count; i++)
 		ledger_answered(tasks[i].arg, r);
 	return r;
@@ -120,19 +132,27 @@ static int many(struct world *w, bool compute, int count)
 
 static int many_few(struct world *w)
 {
-	return many(w, false, 3);
+	return many(w, TO_POOL, 3);
 }
 static int many_lots(struct world *w)
 {
-	return many(w, false, 5000);
+	return many(w, TO_POOL, 5000);
 }
 static int compute_few(struct world *w)
 {
-	return many(w, true, 3);
+	return many(w, TO_COMPUTE, 3);
 }
 static int compute_lots(struct world *w)
 {
-	return many(w, true, 5000);
+	return many(w, TO_COMPUTE, 5000);
+}
+static int high_few(struct world *w)
+{
+	return many(w, TO_HIGH, 3);
+}
+static int high_lots(struct world *w)
+{
+	return many(w, TO_HIGH, 5000);
 }
 
 static void post_far(struct world *w)

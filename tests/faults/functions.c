@@ -8,9 +8,13 @@
 
 #include "bus.h"
 #include "calls.h"
+#include "cancel.h"
 #include "fibers.h"
+#include "flow.h"
+#include "groups.h"
 #include "net.h"
 #include "process.h"
+#include "strands.h"
 #include "swept.h"
 #include "wrap.h"
 
@@ -68,6 +72,8 @@ static const struct row rows[] = {
 	{ "hive_post_to", RUNNING, FAILS, to_worker, NULL },
 	{ "hive_post_to", INSIDE, FAILS, to_worker, fill_parcels },
 	{ "hive_post_to", INSIDE, EITHER, to_second, NULL }, /* without a lane by the inbox */
+	{ "hive_post_keyed", RUNNING, FAILS, keyed, NULL },
+	{ "hive_keyed_worker", RUNNING, SILENT, keyed_worker, NULL },
 	{ "hive_post_after", CREATED, FAILS, after, NULL },
 	{ "hive_post_after", RUNNING, FAILS, after, fill_delayed },
 	{ "hive_post_cancel", RUNNING, SILENT, cancel, post_far },
@@ -76,6 +82,10 @@ static const struct row rows[] = {
 	{ "hive_post_compute", RUNNING, FAILS, to_compute, fill_compute },
 	{ "hive_post_compute_many", RUNNING, FAILS, compute_few, NULL },
 	{ "hive_post_compute_many", INSIDE, FAILS, compute_lots, NULL },
+	{ "hive_post_compute_at", RUNNING, FAILS, to_high, NULL },
+	{ "hive_post_compute_at", RUNNING, FAILS, to_low, fill_low },
+	{ "hive_post_compute_at_many", RUNNING, FAILS, high_few, NULL },
+	{ "hive_post_compute_at_many", INSIDE, FAILS, high_lots, NULL },
 	{ "hive_post_compute_then", RUNNING, FAILS, then, NULL },
 	{ "hive_post_compute_then", INSIDE, FAILS, then, fill_compute },
 	{ "hive_post_kind", RUNNING, FAILS, kind_now, NULL },
@@ -116,6 +126,33 @@ static const struct row rows[] = {
 	  "hive_rwlock_unlock_write hive_rwlock_downgrade hive_barrier_init hive_barrier_wait hive_once_init "
 	  "hive_once_run",
 	  NO_HIVE, SILENT, lock_more, NULL },
+	{ "hive_select", NO_HIVE, SILENT, select_few, NULL },
+	{ "hive_select", NO_HIVE, FAILS, select_many, NULL },
+	{ "hive_oneshot_create", NO_HIVE, FAILS, oneshot_create, NULL },
+	{ "hive_watch_create", NO_HIVE, FAILS, watch_create, NULL },
+	{ "hive_broadcast_create", NO_HIVE, FAILS, broadcast_create, NULL },
+	{ "hive_oneshot_send hive_oneshot_drop hive_oneshot_recv hive_oneshot_close hive_watch_destroy hive_watch_send "
+	  "hive_watch_read hive_watch_wait hive_watch_close hive_broadcast_destroy hive_broadcast_send "
+	  "hive_broadcast_close hive_broadcast_subscribe hive_broadcast_unsubscribe hive_broadcast_recv",
+	  NO_HIVE, SILENT, flow_all, make_flow },
+	{ "hive_rate_init hive_rate_acquire hive_limiter_init hive_limiter_enter hive_limiter_leave "
+	  "hive_limiter_resize hive_limiter_read",
+	  NO_HIVE, SILENT, limit_all, NULL },
+	{ "hive_strand_create", RUNNING, FAILS, strand_create, NULL },
+	{ "hive_strand_post", CREATED, EITHER, to_strand, make_strand }, /* the way to a worker may be another one */
+	{ "hive_strand_post", RUNNING, EITHER, to_strand, make_strand },
+	{ "hive_strand_post", RUNNING, FAILS, to_strand, fill_strand },
+	{ "hive_strand_post", INSIDE, FAILS, to_strand, make_strand },
+	{ "hive_strand_barrier", RUNNING, EITHER, to_strand_alone, make_strand },
+	{ "hive_strand_barrier", INSIDE, SILENT, to_strand_alone, use_strand },
+	{ "hive_strand_join hive_strand_destroy", RUNNING, SILENT, strand_join, use_strand },
+	{ "hive_graph_create", NO_HIVE, FAILS, graph_create, make_runtime },
+	{ "hive_graph_add", NO_HIVE, FAILS, graph_add, make_graph },
+	{ "hive_graph_edge", NO_HIVE, FAILS, graph_edge, make_nodes },
+	{ "hive_graph_run", NO_HIVE, SURVIVES, graph_run, build_graph },
+	{ "hive_graph_run hive_graph_check", NO_HIVE, SILENT, graph_run, run_graph },
+	{ "hive_graph_start", NO_HIVE, SILENT, graph_start, run_graph },
+	{ "hive_graph_destroy", NO_HIVE, SILENT, graph_destroy, run_graph },
 	{ "hive_bus_create", NO_HIVE, FAILS, bus_create, NULL },
 	{ "hive_bus_bytes hive_bus_start hive_bus_stop hive_bus_pause hive_bus_resume hive_bus_destroy hive_bus_submit "
 	  "hive_bus_call hive_bus_request hive_bus_reply hive_bus_subscribe hive_bus_unsubscribe hive_bus_level "
@@ -142,6 +179,32 @@ static const struct row rows[] = {
 	{ "hive_yield hive_yield_if_due hive_fiber_current hive_fiber_get", NO_HIVE, SILENT, yield_in_fiber,
 	  warm_runtime },
 	{ "hive_fiber_set", NO_HIVE, FAILS, set_value, warm_runtime },
+	{ "hive_cancel_init hive_cancel_fire hive_cancel_fire_with hive_cancel_check hive_cancelled hive_cancel_join "
+	  "hive_cancel_watch_init hive_cancel_watch_start hive_cancel_watch_stop",
+	  NO_HIVE, SILENT, cancel_all, NULL },
+	{ "hive_cancel_arm", NO_HIVE, FAILS, cancel_arm, make_runtime },
+	{ "hive_cancel_watch_start", NO_HIVE, FAILS, cancel_watch, make_runtime },
+	{ "hive_spawn", NO_HIVE, EITHER, cancel_spawn, warm_runtime },
+	{ "hive_post_under", NO_HIVE, EITHER, cancel_post, make_runtime },
+	{ "hive_post_under", NO_HIVE, EITHER, cancel_post_with_deadline, make_runtime },
+	{ "hive_post_after_under", NO_HIVE, EITHER, cancel_post_after, make_runtime },
+	{ "hive_timer_start_under", NO_HIVE, EITHER, cancel_timer, warm_runtime },
+	{ "hive_op_under", NO_HIVE, EITHER, cancel_op, warm_runtime },
+	{ "hive_group_init hive_group_init_with hive_group_enter hive_group_leave hive_group_fail hive_group_error",
+	  NO_HIVE, SILENT, group_words, make_runtime },
+	{ "hive_group_run hive_group_run_on hive_group_wait hive_group_raise", NO_HIVE, SURVIVES, group_run_compute,
+	  make_runtime },
+	{ "hive_group_run hive_group_wait", NO_HIVE, SURVIVES, group_run_micro, warm_runtime },
+	{ "hive_group_run hive_group_wait", INSIDE, SURVIVES, group_fork, NULL },
+	{ "hive_group_spawn", NO_HIVE, EITHER, group_spawn, make_runtime },
+	{ "hive_group_then", NO_HIVE, FAILS, group_then, warm_runtime },
+	{ "hive_parallel_for hive_parallel_for_on hive_parallel_for_2d hive_parallel_invoke", NO_HIVE, SURVIVES, loops,
+	  make_runtime },
+	{ "hive_parallel_reduce", NO_HIVE, EITHER, reduce, make_runtime },
+	{ "hive_parallel_sort", NO_HIVE, FAILS, sort_some, make_runtime },
+	{ "hive_parallel_sort", NO_HIVE, FAILS, sort_known, make_runtime },
+	{ "hive_compare_i32 hive_compare_u32 hive_compare_i64 hive_compare_u64 hive_compare_double", NO_HIVE, SILENT,
+	  compare_all, NULL },
 	{ "hive_op_init hive_op_cancel hive_op_wait", NO_HIVE, EITHER, op_read, warm_runtime },
 	{ "hive_op_deliver", NO_HIVE, EITHER, deliver_op, warm_runtime },
 	{ "hive_op_process_start", NO_HIVE, SILENT, op_process_start, warm_runtime },
@@ -286,6 +349,7 @@ static void end_world(struct world *w)
 		ledger_check(&ledger, &books);
 		CHECK_OK(hive_destroy(w->hive));
 	}
+	end_strands();
 	end_stream();
 	end_extra(w);
 	CHECK_OK(hive_sim_destroy(w->extra_sim));
@@ -330,7 +394,8 @@ static void try_again_and_again(const struct row *row, int nth)
 {
 	int once, often;
 
-	if (row->call == many_lots || row->call == compute_lots) /* more entries than the ledger has */
+	if (row->call == many_lots || row->call == compute_lots ||
+	    row->call == high_lots) /* more entries than the ledger has */
 		return;
 	once = try_row(row, nth, true, 1).late;
 	often = try_row(row, nth, true, 70).late;

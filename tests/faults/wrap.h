@@ -3,6 +3,7 @@
 /* The system's own memory functions, made to fail. The linker leads each call of the library here (--wrap, see
  * cmake/tests.cmake), so that also what does not go through hive_host.allocate is counted: the simulator, the start of a
  * thread, the page of the fork mark.                                                                                      */
+#include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -19,14 +20,41 @@ struct wrap {
 	balance; /* blocks given minus blocks taken back, always; the thread that listens to signals frees too */
 };
 static struct wrap wrap;
+/* In a static C library its own calls come here as well; what it needs to say where a stack is, it gets by others, too. */
+static _Thread_local bool wrap_is_deaf;
 
 /* One thread only: these sweeps run in the simulator, and others only free. */
 static bool wrap_refuses(void)
 {
-	if (!wrap.on)
+	if (!wrap.on || wrap_is_deaf)
 		return false;
 	wrap.allocations++;
 	return wrap.fail_at > 0 && (wrap.sticky ? wrap.allocations >= wrap.fail_at : wrap.allocations == wrap.fail_at);
+}
+
+int __real_pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes);
+int __real_pthread_attr_destroy(pthread_attr_t *attributes);
+int __wrap_pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes);
+int __wrap_pthread_attr_destroy(pthread_attr_t *attributes);
+
+int __wrap_pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes)
+{
+	int r;
+
+	wrap_is_deaf = true;
+	r = __real_pthread_getattr_np(thread, attributes);
+	wrap_is_deaf = false;
+	return r;
+}
+
+int __wrap_pthread_attr_destroy(pthread_attr_t *attributes)
+{
+	int r;
+
+	wrap_is_deaf = true;
+	r = __real_pthread_attr_destroy(attributes);
+	wrap_is_deaf = false;
+	return r;
 }
 
 void *__real_malloc(size_t bytes);
@@ -44,7 +72,7 @@ void *__wrap_malloc(size_t bytes)
 {
 	void *block = wrap_refuses() ? NULL : __real_malloc(bytes);
 
-	add_relaxed(&wrap.balance, (int64_t)(block != NULL));
+	add_relaxed(&wrap.balance, (int64_t)(block && !wrap_is_deaf));
 	return block;
 }
 
@@ -52,13 +80,13 @@ void *__wrap_realloc(void *old, size_t bytes)
 {
 	void *block = wrap_refuses() ? NULL : __real_realloc(old, bytes);
 
-	add_relaxed(&wrap.balance, (int64_t)(!old && block));
+	add_relaxed(&wrap.balance, (int64_t)(!old && block && !wrap_is_deaf));
 	return block;
 }
 
 void __wrap_free(void *block)
 {
-	sub_relaxed(&wrap.balance, (int64_t)(block != NULL));
+	sub_relaxed(&wrap.balance, (int64_t)(block && !wrap_is_deaf));
 	__real_free(block);
 }
 

@@ -234,3 +234,39 @@ struct forks_sleeper_calls_before_it_looks : forks_suite<forks_sleeper_calls_bef
 	}
 };
 SCENARIO(forks_sleeper_calls_before_it_looks, 50000, 5);
+
+/* The stack itself is made with the first fork: who looks before it is there sleeps, and is seen. */
+struct forks_sleeper_may_not_see_the_stack : forks_suite<forks_sleeper_may_not_see_the_stack, 2, 1> {
+	ATOMIC(struct fork_stack *) place;
+	rl::atomic<int> asleep;
+	bool sleeps, woken;
+
+	void before()
+	{
+		forks_suite::before();
+		place($) = NULL;
+		asleep($) = 0;
+		sleeps = woken = false;
+	}
+
+	void thread(unsigned i)
+	{
+		if (i == 0) {
+			struct fork fork = { tasks.make(0), &tasks };
+
+			forks_appear(&place, (struct fork_stack *)&forks);
+			RL_ASSERT(forks_push_slowly(&forks, fork) == FORKS_SHOWN);
+			woken = asleep.load(rl::mo_seq_cst, $) == 1;
+		} else {
+			asleep.exchange(1, rl::mo_seq_cst, $);
+			sleeps = !forks_seen(&place) || forks_call(&forks) <= 0;
+		}
+	}
+
+	void after()
+	{
+		RL_ASSERT(!sleeps || woken);
+		forks_suite::after();
+	}
+};
+SCENARIO(forks_sleeper_may_not_see_the_stack, 50000, 5);

@@ -117,9 +117,44 @@ inline bool hive__thread_lives(uint64_t number)
 	return !model_ended || model_ended->load(rl::mo_relaxed, $) != number;
 }
 
+template <typename T> struct model_scene_of {
+	static void construct(void *at)
+	{
+		new (at) T();
+	}
+	static void destroy(void *suite)
+	{
+		((T *)suite)->~T();
+	}
+	static void before(void *suite)
+	{
+		((T *)suite)->before();
+	}
+	static void invariant(void *suite)
+	{
+		((T *)suite)->invariant();
+	}
+	static void thread(void *suite, unsigned number)
+	{
+		((T *)suite)->thread(number);
+	}
+	static void after(void *suite)
+	{
+		((T *)suite)->after();
+	}
+	static const model_scene *scene()
+	{
+		static const model_scene scene = {
+			T::params::thread_count, sizeof(T), construct, destroy, before, invariant, thread, after
+		};
+
+		return &scene;
+	}
+};
+
 struct model_scenario {
 	const char *name;
-	bool (*run)(rl::scheduler_type_e search, unsigned iterations, unsigned preemptions);
+	const model_scene *scene;
 	unsigned iterations, preemptions;
 	model_scenario *next;
 
@@ -129,20 +164,13 @@ struct model_scenario {
 		return scenarios;
 	}
 
-	template <typename T>
-	static bool simulate(rl::scheduler_type_e search, unsigned iterations, unsigned preemptions)
+	bool run(rl::scheduler_type_e search, unsigned schedules, unsigned most) const
 	{
-		rl::test_params params;
-
-		params.search_type = search;
-		params.iteration_count = iterations;
-		params.context_bound = preemptions;
-		params.execution_depth_limit = 5000;
-		return rl::simulate<T>(params);
+		return model_play(scene, search, schedules, most);
 	}
 
-	model_scenario(const char *n, bool (*r)(rl::scheduler_type_e, unsigned, unsigned), unsigned i, unsigned p)
-	    : name(n), run(r), iterations(i), preemptions(p), next(NULL)
+	model_scenario(const char *n, const model_scene *s, unsigned i, unsigned p)
+	    : name(n), scene(s), iterations(i), preemptions(p), next(NULL)
 	{
 		model_scenario **at = &first();
 
@@ -152,33 +180,9 @@ struct model_scenario {
 	}
 };
 
-/* What costs is the compilation of each scenario. With MODEL_ONLY there are but those that are named by
- * -D'ONLY_name_of_the_scenario=0,1'.                                                                                 */
-#if defined(MODEL_ONLY)
-#define MODEL_SECOND(a, b, ...) b
-#define MODEL_IS_IN(...) MODEL_SECOND(__VA_ARGS__, 0, 0)
-#else
-#define MODEL_IS_IN(...) 1
-#endif
-
-template <bool IS_IN> struct model_pick {
-	template <typename T> static model_scenario *add(const char *name, unsigned iterations, unsigned preemptions)
-	{
-		return new model_scenario(name, model_scenario::simulate<T>, iterations, preemptions);
-	}
-};
-
-template <> struct model_pick<false> {
-	template <typename T> static model_scenario *add(const char *, unsigned, unsigned)
-	{
-		return NULL;
-	}
-};
-
 /* `preemptions` 0: random schedules only, where the search for all of them would take too long. */
-#define SCENARIO(suite, iterations, preemptions)                                                     \
-	static model_scenario *scenario_##suite = model_pick<MODEL_IS_IN(ONLY_##suite)>::add<suite>( \
-		#suite, iterations, preemptions)
+#define SCENARIO(suite, iterations, preemptions) \
+	static model_scenario scenario_##suite(#suite, model_scene_of<suite>::scene(), iterations, preemptions)
 
 /* ROPHIVE_MODEL_PART=3: a third of the random schedules, and one preemption fewer where there are several. */
 static inline unsigned model_part(void)

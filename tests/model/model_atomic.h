@@ -3,33 +3,7 @@
 /* The verbs of base/atomic.h for the model checker. Each use of a verb stronger than relaxed is a site with a name
  * ("deque_pop exchange_seq &d->bottom") and an order that can be weakened while the program runs: that is how the
  * mutants are made, without a second compilation and without a word in the code under test.                        */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <relacy/relacy.hpp>
-
-/* Relacy takes these words for itself; the headers under test have no use for that, and the system's headers suffer. */
-#undef new
-#undef delete
-#undef malloc
-#undef calloc
-#undef realloc
-#undef free
-
-/* How a history shows a pointer to a function: Relacy's own way is void *, which C++ refuses. */
-namespace rl {
-template <> struct atomic_add_type<void (*)(void *)> {
-	typedef ptrdiff_t type;
-	typedef void (*output_type)(void *);
-};
-} // namespace rl
-
-/* The checker allocates the structures itself, with malloc's alignment. */
-#define alignas(bytes)
+#include "model_relacy.h"
 
 enum model_kind { MODEL_LOAD, MODEL_STORE, MODEL_CHANGE };
 

@@ -46,6 +46,13 @@ inline void hive__wait_checkpoint(void) {}
 
 inline void hive__wait_number(struct wait, int32_t) {}
 
+inline void hive__wait_whom(struct wait, uintptr_t) {}
+/* Different for each, so that they try in different orders. */
+inline uint64_t hive__wait_random(void)
+{
+	return rl::thread_index();
+}
+
 inline enum cell_claim hive__wait_claim(struct wait wait)
 {
 	enum cell_claim claim = cell_claim(&wait.who->cell, wait.turn, CELL_WOKEN);
@@ -84,7 +91,10 @@ inline int hive__wait_end(struct wait wait, int64_t deadline_ns)
 
 inline bool hive__wait_give_up(struct wait wait)
 {
-	RL_ASSERT(cell_claim(&wait.who->cell, wait.turn, CELL_LATE) == CELL_OURS);
+	bool ours = cell_claim(&wait.who->cell, wait.turn, CELL_LATE) != CELL_NOT_OURS;
+
+	while (!ours && wait.who->is_thread && !parker_park(&wait.who->parker, HIVE_FOREVER))
+		;
 	cell_end(&wait.who->cell);
-	return true;
+	return ours;
 }

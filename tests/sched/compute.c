@@ -76,7 +76,7 @@ static void occupy(void *arg)
 	(void)arg;
 	started++;
 	/* A long task, seen from inside: what would others find now? All that is left, for nobody hoards. */
-	most = (int)pool_length(&world->hive->compute_pool);
+	most = (int)levels_length(&world->hive->compute_pool);
 }
 
 /* a worker never takes more than its share: what waits, waits where the idle ones can reach it. */

@@ -49,7 +49,7 @@ static bool letter_at_wake;
 static void look_and_wake(void *arg, uint32_t worker)
 {
 	pool_at_wake = pool_length(&world->hive->pool);
-	compute_pool_at_wake = pool_length(&world->hive->compute_pool);
+	compute_pool_at_wake = levels_length(&world->hive->compute_pool);
 	letter_at_wake = !inbox_is_empty(&hive__slot(&world->hive->io, 0)->inbox);
 	plain_wake(arg, worker);
 }
@@ -111,7 +111,7 @@ TEST(many_tasks_go_in_as_one_and_wake_one)
 			CHECK_OK(hive_post_many(f.hive, tasks, 200));
 		CHECK_EQ(f.wakes, 1);
 		CHECK_EQ(compute ? stats_of(&f).compute_pool : stats_of(&f).pool, 200);
-		CHECK_EQ(splices(compute ? &f.hive->compute_pool : &f.hive->pool), 1);
+		CHECK_EQ(splices(compute ? &f.hive->compute_pool.pools[HIVE_PRIORITY_NORMAL] : &f.hive->pool), 1);
 		fake_log_clear();
 		for (int i = 0; i < 250; i++) /* one worker alone: first in, first out */
 			fake_step(&f, f.workers[compute ? 3 : 0].id);

@@ -268,6 +268,8 @@ static void knock_on_every_door(struct hive *hive, uint32_t worker)
 	CHECK_ERR(hive_post_cancel(hive, (uint64_t)1 << 32), -EOWNERDEAD);
 	CHECK_ERR(hive_post_compute(hive, nothing, NULL), -EOWNERDEAD);
 	CHECK_ERR(hive_post_compute_many(hive, &task, 1), -EOWNERDEAD);
+	CHECK_ERR(hive_post_compute_at(hive, HIVE_PRIORITY_HIGH, nothing, NULL), -EOWNERDEAD);
+	CHECK_ERR(hive_post_compute_at_many(hive, HIVE_PRIORITY_LOW, &task, 1), -EOWNERDEAD);
 	CHECK_ERR(hive_post_compute_then(hive, nothing, worker, nothing, NULL), -EOWNERDEAD);
 	CHECK_ERR(hive_post_kind(hive, HIVE_MICRO, 0, nothing, NULL), -EOWNERDEAD);
 	CHECK_ERR(hive_attach(hive, NULL, NULL), -EOWNERDEAD);

@@ -253,7 +253,7 @@ TEST(reserved_places_make_posts_allocate_nothing)
 	enum { PLACES = 50000 }; /* more than the pools keep by themselves */
 	static hive_fn *const inside[] = { post_self_many, post_self_after_many, post_outbox_many, post_local_many };
 
-	for (int way = 0; way < 9; way++) {
+	for (int way = 0; way < 10; way++) {
 		struct fake f = { 0 };
 		int places = PLACES;
 
@@ -264,8 +264,10 @@ TEST(reserved_places_make_posts_allocate_nothing)
 		for (int round = 0; round < 2; round++) {
 			fail_from(&f, INT32_MAX, false); /* counts */
 			ran = 0;
-			if (way >= 5)
+			if (way >= 5 && way < 9)
 				places = PLACES - 1;
+			for (int i = 0; way == 9 && i < PLACES; i++)
+				CHECK_OK(hive_post_compute_at(f.hive, (enum hive_priority)(i % LEVELS), count, NULL));
 			for (int i = 0; way < 5 && i < PLACES; i++)
 				CHECK_OK(way == 0   ? hive_post(f.hive, count, NULL)
 				         : way == 1 ? hive_post_to(f.hive, f.workers[0].id, count, NULL)
@@ -273,7 +275,7 @@ TEST(reserved_places_make_posts_allocate_nothing)
 				         : way == 3
 				                 ? hive_post_compute(f.hive, count, NULL)
 				                 : hive_post_compute_then(f.hive, count, f.workers[0].id, count, NULL));
-			if (way >= 5)
+			if (way >= 5 && way < 9)
 				CHECK_OK(hive_post_to(f.hive, f.workers[0].id, inside[way - 5], &places));
 			fake_settle(&f);
 			CHECK_EQ(ran, way == 4 ? 2 * PLACES : places);

@@ -391,7 +391,7 @@ TEST(a_compute_worker_does_not_sleep_through_a_post_that_is_halfway)
 	open_world(&f, 1, &main_id);
 	CHECK_OK(hive_attach(f.hive, &compute, &id));
 	CHECK_OK(hive_post_compute(f.hive, fake_note, number(1)));
-	and_seq(&f.hive->compute_pool.ready, 0u);
+	and_seq(&f.hive->compute_pool.pools[HIVE_PRIORITY_NORMAL].ready, 0u);
 	CHECK_EQ(fake_step(&f, id), 0); /* it wants to be called again at once */
 	CHECK_STR(fake_log(), "");
 	CHECK_EQ(fake_step(&f, id), 0);
@@ -414,7 +414,8 @@ TEST(a_compute_worker_that_leaves_a_task_behind_wakes_another)
 	for (int i = 1; i <= 2; i++) {
 		struct hive_task task = { fake_note, number(i) };
 
-		CHECK_OK(pool_give(&f.hive->compute_pool, hive__thread_number(), task, true));
+		CHECK_OK(pool_give(&f.hive->compute_pool.pools[HIVE_PRIORITY_NORMAL], hive__thread_number(), task,
+		                   true));
 	}
 	fake_step(&f, ids[0]);
 	CHECK_STR(fake_log(), "1");

@@ -143,7 +143,7 @@ static void post_halfway(struct pool *pool, int number)
 {
 	struct hive_task task = { fake_note, n(number) };
 
-	CHECK_OK(lane_give(&pool->lanes[1], &task, 1, true, &pool->store));
+	CHECK_OK(lane_give(&pool->lanes[1], &task, 1, true, pool->store));
 	or_seq(&pool->used, 1u << 1);
 }
 
@@ -159,7 +159,7 @@ TEST(a_post_interrupted_halfway_is_not_forgotten)
 		fake_settle(&f);
 		fake_log_clear();
 		post_halfway(&f.hive->pool, 1);
-		post_halfway(&f.hive->compute_pool, 2);
+		post_halfway(&f.hive->compute_pool.pools[HIVE_PRIORITY_NORMAL], 2);
 		CHECK_OK(hive_stop(f.hive, mode ? HIVE_NOW : HIVE_DRAIN, HIVE_FOREVER));
 		report = report_of(&f);
 		CHECK_EQ(report.posted, 2);

@@ -120,8 +120,10 @@ const char *invariants_always(struct hive *hive)
 {
 	const char *wrong = check_pool(&hive->pool);
 
-	if (!wrong)
-		wrong = check_pool(&hive->compute_pool);
+	for (int i = 0; !wrong && i < LEVELS; i++)
+		wrong = check_pool(&hive->compute_pool.pools[i]);
+	if (!wrong && load_relaxed(&hive->compute_pool.turn) >= LEVEL_TURNS_ALL)
+		wrong = "compute pool: a turn that does not exist";
 	if (!wrong)
 		wrong = check_set(&hive->io);
 	return wrong ? wrong : check_set(&hive->compute);
@@ -225,7 +227,7 @@ const char *invariants_quiet(struct hive *hive)
 
 	if (!wrong && !pool_is_empty(&hive->pool))
 		wrong = "all sleep, and the pool is not empty";
-	if (!wrong && load_relaxed(&hive->compute.count) > 0 && !pool_is_empty(&hive->compute_pool))
+	if (!wrong && load_relaxed(&hive->compute.count) > 0 && !levels_are_empty(&hive->compute_pool))
 		wrong = "all sleep, and the compute pool is not empty";
 	if (!wrong)
 		wrong = check_set_quiet(&hive->io);
@@ -285,6 +287,20 @@ const char *invariants_semaphore(struct hive_semaphore *semaphore)
 	return check_waits(word, WORD_WAITERS, list);
 }
 
+/* Who selects may wait at both ends, but then nobody else waits there. */
+static bool of_one_wait(const struct wait_list *senders, const struct wait_list *receivers)
+{
+	struct waiter *who = receivers->first->wait.who;
+
+	for (const struct wait_node *node = senders->first; node; node = node->next)
+		if (node->wait.who != who)
+			return false;
+	for (const struct wait_node *node = receivers->first; senders->first && node; node = node->next)
+		if (node->wait.who != who)
+			return false;
+	return true;
+}
+
 const char *invariants_channel(struct hive_channel *channel)
 {
 	uint64_t word = load_relaxed(&channel->word);
@@ -301,7 +317,7 @@ const char *invariants_channel(struct hive_channel *channel)
 	if (count > channel->capacity ||
 	    (channel->capacity && (channel->head + count) % channel->capacity != channel->tail))
 		return "channel: its places and its count differ";
-	if (channel->receivers.first && (count > 0 || channel->senders.first))
+	if (channel->receivers.first && (count > 0 || !of_one_wait(&channel->senders, &channel->receivers)))
 		return "channel: somebody waits for an item, and there is one";
 	if (channel->senders.first && count < channel->capacity)
 		return "channel: somebody waits for room, and there is some";

@@ -38,13 +38,15 @@ struct hive_report real_join(struct hive *hive);
 /* Until so many workers sleep. */
 void real_wait_asleep(struct hive *hive, uint32_t workers);
 
-/* Polls, yielding the CPU, until the condition holds. */
-#define WAIT_UNTIL(condition)                                                                       \
+/* Takes this step again and again until the condition holds. By time and not by count: what is waited for may need a processor. */
+#define STEP_UNTIL(condition, step)                                                                 \
 	do {                                                                                        \
 		int64_t wait_limit = real_patience();                                               \
 		while (!(condition)) {                                                              \
 			if (hive_now(NULL) > wait_limit)                                            \
-				test_fail(__FILE__, __LINE__, "WAIT_UNTIL(%s): never", #condition); \
-			sched_yield();                                                              \
+				test_fail(__FILE__, __LINE__, "STEP_UNTIL(%s): never", #condition); \
+			step;                                                                       \
 		}                                                                                   \
 	} while (0)
+/* Polls, yielding the CPU, until the condition holds. */
+#define WAIT_UNTIL(condition) STEP_UNTIL(condition, sched_yield())

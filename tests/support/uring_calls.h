@@ -4,6 +4,7 @@
 #include <rophive/io.h>
 
 #include "support/cores.h"
+#include "support/real.h"
 
 struct call {
 	struct hive_op op;
@@ -47,8 +48,5 @@ static inline void calls_begin(struct rig *r, struct call *calls, int count, int
 
 static inline void calls_turn_until(struct rig *r, int count, int64_t timeout_ns)
 {
-	for (int i = 0; calls_over < count; i++) {
-		CHECK(i < 100000);
-		rig_turn(r, timeout_ns);
-	}
+	STEP_UNTIL(calls_over >= count, rig_turn(r, timeout_ns));
 }

@@ -190,6 +190,11 @@ TEST(bench_runs_each_scenario_that_it_lists)
 		{ "chan", "ops_per_s" },
 		{ "skynet_fiber", "ops_per_s seconds" },
 		{ "spawn_join", "ops_per_s ns_each" },
+		{ "fib", "ops_per_s ns_each" },
+		{ "skynet", "ops_per_s seconds" },
+		{ "leaves", "ops_per_s seconds ideal_ratio ideal_ratio_best ideal_ratio_worst" },
+		{ "loop", "ops_per_s hand_ops_per_s hand_ratio thread_hand_ratio" },
+		{ "sort", "ops_per_s generic_ops_per_s" },
 		{ "fibers_asleep", "ops_per_s create_s bytes_each wake_all_s" },
 		{ "echo_server", "ops_per_s cpu_ns_each p99_ns raw_ops_per_s raw_cpu_ns_each raw_ratio raw_cpu_ratio" },
 		{ "file_read", "ops_per_s cpu_ns_each threads_ops_per_s threads_ratio" },
@@ -250,6 +255,24 @@ TEST(bench_of_fibers_keeps_its_books_on_two_workers)
 	line = sample("fibers_asleep", "--n 500 --threads 2");
 	CHECK(json_number(line, "create_s", 0) > 0 && json_number(line, "wake_all_s", -1) >= 0);
 	CHECK(json_number(line, "bytes_each", 0) > 0);
+}
+
+/* Groups on two compute workers; what is too long is refused, not begun. */
+TEST(bench_of_groups_checks_its_results_on_two_workers)
+{
+	const char *line;
+
+	if (!find_tool())
+		return;
+	CHECK(json_number(sample("fib", "--n 20 --threads 2"), "ns_each", 0) > 0);
+	CHECK(json_number(sample("skynet", "--n 1000 --threads 2"), "seconds", 0) > 0);
+	line = sample("leaves", "--n 3 --threads 2"); /* 10, 3 and 10 ms: one worker has two of them, at best */
+	CHECK(json_number(line, "seconds", 0) >= 0.0129);
+	CHECK(json_number(line, "ideal_ratio_best", 0) <= json_number(line, "ideal_ratio_worst", 0));
+	CHECK(json_number(sample("loop", "--n 10001 --threads 2"), "hand_ratio", 0) > 0);
+	CHECK(json_number(sample("sort", "--n 20001 --threads 2"), "generic_ops_per_s", 0) > 0);
+	CHECK_EQ(run_tool("bench --scenario fib --n 51", false), 1);
+	CHECK_EQ(run_tool("bench --scenario loop --n 100 --threads 65", false), 1);
 }
 
 /* the bench's own clock too sees no timer early. */

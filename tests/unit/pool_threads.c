@@ -196,8 +196,8 @@ TEST(want_of_memory_under_fire_loses_nothing)
 	struct fair fair;
 
 	fair_init(&fair, (uint32_t)rounds(10000), 5);
-	fair.pool.store.memory = (struct memory){ rare_memory, &fair.memory };
-	fair.pool.store.keep = 0;
+	fair.pool.store->memory = (struct memory){ rare_memory, &fair.memory };
+	fair.pool.store->keep = 0;
 	crew_run(CREW, insist, &fair);
 	CHECK(tally_complete(&fair.tally));
 	fair_end(&fair);

@@ -113,7 +113,7 @@ class Fiber:
         if self.phase == AWAKE or not int(why):
             return words
         reason = why.string()
-        return words + ": " + reason + (str(int(self.at["waiter"]["number"])) if reason.endswith(" ") else "")
+        return words + ": " + reason + (str(int(self.at["waiter"]["detail"])) if reason.endswith(" ") else "")
 
     def fn(self):
         symbol = re.search(r"<(.*)>", str(self.at["fn"]))

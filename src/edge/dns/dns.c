@@ -100,7 +100,7 @@ static int wait_for(struct question *q, int64_t deadline_ns)
 		lock_release(&dns->lock);
 		r = hive_semaphore_acquire(&q->done, 1, is_last ? deadline_ns : look);
 		lock_acquire(&dns->lock);
-		if (r == -ETIMEDOUT && !is_last) {
+		if (r == -ETIMEDOUT && !is_last && !hive_cancelled()) {
 			ares_process_fd(dns->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
 			r = 0;
 		}
