@@ -73,4 +73,5 @@ bench_run_fn bench_post, bench_post_to, bench_spawn_local, bench_steal, bench_pi
 	bench_timer, bench_timer_cancel, bench_delay, bench_mixed, bench_mixed_ui, bench_idle, bench_yield, bench_chan,
 	bench_skynet_fiber, bench_spawn_join, bench_fibers_asleep, bench_switch, bench_echo_server, bench_file_read,
 	bench_file_write, bench_file_stall, bench_ask, bench_flood, bench_numa_sim, bench_mesh, bench_skew,
-	bench_skew_sim, bench_bus, bench_bus_load, bench_bus_overload;
+	bench_skew_sim, bench_bus, bench_bus_load, bench_bus_overload, bench_fib, bench_skynet, bench_leaves,
+	bench_loop, bench_sort;

@@ -10,7 +10,7 @@ static const char usage_text[] =
 	"       hive bench --all [options]                every scenario, with its defaults\n"
 	"       hive bench --list\n"
 	"\n"
-	"  --threads T        workers (IO workers; compute workers in mixed, both in idle)\n"
+	"  --threads T        workers (IO workers; compute workers in mixed, fib, skynet, leaves, loop, sort; both in idle)\n"
 	"  --producers P      outside threads that post; chan: fibers that send\n"
 	"  --consumers C      chan: fibers that receive\n"
 	"  --n COUNT          operations\n"
