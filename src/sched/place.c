@@ -121,8 +121,6 @@ void hive__take_placed(struct worker *w)
 	size_t max = (size_t)w->setup.pool_batch, n;
 	uint64_t room;
 
-	if (tray_length(&w->placed) == 0)
-		return;
 	room = local_room(&w->local);
 	n = take(w, tasks, room < max ? (size_t)room : max);
 	if (n == 0)

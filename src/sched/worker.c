@@ -205,7 +205,8 @@ static bool run_private(struct worker *w)
 	struct step step;
 
 	hive__mail_take_back(w);
-	hive__take_letters(w);
+	if (!hive__no_letters(w))
+		hive__take_letters(w);
 	if (!w->mail.first)
 		return false;
 	step = step_begin(w, w->setup.private_budget, next_private, has_private);
@@ -274,7 +275,8 @@ static bool run_local(struct worker *w, bool private_came)
 {
 	struct step step;
 
-	hive__take_placed(w);
+	if (tray_length(&w->placed) > 0)
+		hive__take_placed(w);
 	if (local_size(&w->local) == 0) {
 		w->newest_run = 0;
 		w->oldest_turn_ns = 0;
@@ -330,8 +332,9 @@ static void work(struct worker *w, bool looks_outside)
 			private_came = run_private(w); /* 2 */
 			run_due_timers(w);             /* 3 */
 		}
-		w->busy = run_pool_first(w) || run_local(w, private_came);                            /* 4 */
-		w->busy = hive__run_own_forks(w, (int32_t)load_relaxed(&w->stats.budget)) || w->busy; /* 4, forks */
+		w->busy = run_pool_first(w) || run_local(w, private_came); /* 4 */
+		if (load_relaxed(&w->forks))                               /* 4, forks */
+			w->busy = hive__run_own_forks(w, (int32_t)load_relaxed(&w->stats.budget)) || w->busy;
 		if (w->busy)
 			probe_pool_now_and_then(w); /* 5, now and then */
 		else
