@@ -226,6 +226,8 @@ static __attribute__((noinline)) int wait_awake(struct worker *w, struct hive_gr
 		if (r == -ETIMEDOUT)
 			r = 0;
 	}
+	if (r >= 0) /* it may be used again */
+		and_relaxed(&group->flags, ~GROUP_HAS_OTHERS);
 	return r < 0 ? r : load_relaxed(&group->error);
 }
 
@@ -277,7 +279,7 @@ int hive_group_wait(struct hive_group *group, int64_t deadline_ns)
 	bool was_open = group_is_sound(group) && hive__group_close(group);
 
 	if (MOSTLY(group_is_sound(group) && w && load_relaxed(&group->owner) == w && !w->place.now &&
-	           deadline_ns == HIVE_FOREVER)) {
+	           deadline_ns == HIVE_FOREVER && !(load_relaxed(&group->flags) & GROUP_HAS_OTHERS))) {
 		if (run_all(w, group))
 			return load_relaxed(&group->error);
 		deadline_ns = HIVE_FOREVER; /* which need not be kept */

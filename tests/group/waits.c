@@ -382,3 +382,26 @@ TEST(a_task_of_an_io_worker_does_not_wait_for_fibers)
 	real_end(hive, HIVE_DRAIN);
 	gate_destroy(&gate);
 }
+
+static void wait_again(void *arg)
+{
+	int r;
+
+	hive_group_init(&group, hive_current(), HIVE_MICRO);
+	hive_group_run_on(&group, HIVE_COMPUTE, count, &ran);
+	STEP_UNTIL((r = hive_group_wait(&group, HIVE_FOREVER)) == 0, CHECK_ERR(r, -EDEADLK));
+	hive_group_run(&group, count, &ran);
+	CHECK_OK(hive_group_wait(&group, real_patience()));
+	gate_open(arg);
+}
+
+/* What was in it and has ended is not in it. */
+TEST(a_group_that_is_used_again_has_forgotten_what_was_in_it)
+{
+	struct hive *hive = real_start(team(1, 1));
+
+	CHECK_OK(hive_post(hive, wait_again, &ready));
+	gate_pass(&ready);
+	CHECK_EQ(load_relaxed(&ran), 2);
+	end(hive, HIVE_DRAIN);
+}
