@@ -71,7 +71,7 @@ int hive_group_fail(struct hive_group *group, int error);
 /* Any thread. 0, or the error: for loops inside tasks of the group. */
 int hive_group_error(const struct hive_group *group);
 /* May wait, also in a task of a worker of the group's kind. The error of the group, or 0: everything in it has ended, and what it did is seen. A
- * compute task runs others meanwhile, of any group and of the pool; a task of an IO worker those of groups. At the deadline: hive_group_fail(-ETIMEDOUT); a
+ * compute task runs others meanwhile, of any group and of the pool; a task of an IO worker those of groups, of others' until its slice (slice_ns) is over. At the deadline: hive_group_fail(-ETIMEDOUT); a
  * fiber that is cancelled: with the reason (-ECANCELED, or that of its token), and without memory for the deadline's timer: with -ENOMEM; and then the rest is waited for. -EDEADLK: on an IO worker outside a fiber, for compute tasks or
  * fibers. -EPERM: it belongs to another worker. In these two cases nothing is waited for, and the group stays as it is.                     */
 int hive_group_wait(struct hive_group *group, int64_t deadline_ns);

@@ -14,7 +14,6 @@ enum { BUDGET = 64 }; /* messages, before others have a turn */
 
 struct host { /* in bus_worker.guest */
 	struct guest guest;
-	struct guest kick; /* makes an IO worker look around */
 	struct bus_worker *worker;
 };
 _Static_assert(sizeof(struct host) <= sizeof(((struct bus_worker *)NULL)->guest), "room for it in bus.h");
@@ -29,7 +28,8 @@ static bool is_leaving(struct hive *hive)
 	return state_ends_waits(hive__guest_state(hive));
 }
 
-/* Ready, on a worker of the kind; without memory for that, or without such workers, on any: run() sees to it. */
+/* Ready, on a worker of the kind; without memory for that, or without such workers, on any: run() sees to it. From then on it may run, rest and
+ * be claimed for good: the bus may be gone.                                                                                */
 static void make_ready(struct bus_worker *w)
 {
 	struct hive *hive = w->bus->hive;
@@ -37,11 +37,6 @@ static void make_ready(struct bus_worker *w)
 
 	if ((w->bus->kind != HIVE_COMPUTE) || is_leaving(hive) || (hive__guest_compute(hive, &host->guest) < 0)) {
 		hive__guest_ready(hive, &host->guest);
-	} else if (is_leaving(
-			   hive)) { /* the compute workers may have left: the others look after what they left behind */
-		hive__guest_ready(hive, &host->kick);
-	} else {
-		/* a compute worker takes it */
 	}
 }
 
@@ -87,11 +82,6 @@ static void run(struct guest *guest)
 	}
 }
 
-static void do_nothing(struct guest *guest)
-{
-	(void)guest;
-}
-
 /* The hive keeps nothing for its buses, but has to know that there are some: then its workers stay while it is held. */
 static void stop_all(void *guests, void *cache)
 {
@@ -119,7 +109,6 @@ static int start(struct hive_bus *bus)
 
 		host->worker = &bus->worker[i];
 		host->guest.run = run;
-		host->kick.run = do_nothing;
 		bus->worker[i].announced = true;
 		(void)idle_announce(&bus->idle, i, false, 0u);
 	}

@@ -93,6 +93,8 @@ bool hive__bus_rest(struct bus_worker *w)
 		if (w->bus->hive == NULL) {
 			hive__latch_stay_away(w->tries);
 			w->tries++;
+		} else {
+			hive__thread_yield(); /* its processor may be this one */
 		}
 		return false;
 	}

@@ -9,7 +9,14 @@
 enum { CLOCK_MOST = 16, BRIEF_NS = 500 }; /* messages for one look at the clock; what a handler may take for that */
 enum { LEVEL_EVERY = 16 }; /* messages between two looks at the tail, which those who put are writing to */
 
-static _Thread_local const struct hive_bus *handling; /* the bus whose message this worker thread handles */
+/* The bus whose message this worker thread handles. */
+#if defined(HIVE_EXPLORE) /* its threads have no thread-locals of their own, but numbers */
+enum { THREADS_EXPLORED = 64 };
+static const struct hive_bus *handling_of[THREADS_EXPLORED];
+#define handling handling_of[hive__thread_number() % THREADS_EXPLORED]
+#else
+static _Thread_local const struct hive_bus *handling;
+#endif
 
 /* ---- who is in a handler ---- */
 

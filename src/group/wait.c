@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Waiting for a group, in four ways. A compute worker runs what there is, and sleeps like any worker that has nothing to do, so that new tasks find
- * it. An IO worker, whose tasks may only wait for short ones, runs forks, and stays awake. Fibers and threads enter the list.
+ * it. An IO worker, whose tasks may only wait for short ones, runs forks, those of others until its slice is over, and stays awake. Fibers and
+ * threads enter the list.
  *
  * The last one may not touch the group after it has said so; so what it wakes has an address that stays: worker, fiber, thread.     */
 #include "fiber/wakes.h"
@@ -201,6 +202,13 @@ static __attribute__((noinline)) int wait_helping(struct worker *w, struct hive_
 	return r < 0 ? r : load_relaxed(&group->error);
 }
 
+/* Whatever this worker has forked or this group has queued it runs itself, since nobody else may: so the wait ends without anybody's forks. Those of
+ * others are a favour, for which its events and timers wait: no more of them once the slice is over.                        */
+static bool help_in_slice(struct worker *w)
+{
+	return !hive__slice_is_over(w) && hive__help_by_fork(w);
+}
+
 /* Fibers wait for each other and for the world outside, compute tasks perhaps for tasks of IO workers, and this may be the only one. */
 static __attribute__((noinline)) int wait_awake(struct worker *w, struct hive_group *group, int64_t deadline_ns)
 {
@@ -211,13 +219,15 @@ static __attribute__((noinline)) int wait_awake(struct worker *w, struct hive_gr
 		if (load_relaxed(&group->flags) & GROUP_HAS_OTHERS)
 			return -EDEADLK;
 		deadline_ns = heed(group, w, deadline_ns);
-		if (run_one_fork(w) || hive__group_run_queued(w, group) || hive__help_by_fork(w))
+		if (run_one_fork(w) || hive__group_run_queued(w, group) || help_in_slice(w))
 			tries = 0;
 		else
 			r = hive__linger(w, tries++, deadline_ns);
 		if (r == -ETIMEDOUT)
 			r = 0;
 	}
+	if (r >= 0) /* it may be used again */
+		and_relaxed(&group->flags, ~GROUP_HAS_OTHERS);
 	return r < 0 ? r : load_relaxed(&group->error);
 }
 
@@ -269,7 +279,7 @@ int hive_group_wait(struct hive_group *group, int64_t deadline_ns)
 	bool was_open = group_is_sound(group) && hive__group_close(group);
 
 	if (MOSTLY(group_is_sound(group) && w && load_relaxed(&group->owner) == w && !w->place.now &&
-	           deadline_ns == HIVE_FOREVER)) {
+	           deadline_ns == HIVE_FOREVER && !(load_relaxed(&group->flags) & GROUP_HAS_OTHERS))) {
 		if (run_all(w, group))
 			return load_relaxed(&group->error);
 		deadline_ns = HIVE_FOREVER; /* which need not be kept */

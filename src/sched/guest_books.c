@@ -25,7 +25,7 @@ void hive__drop_guest(struct hive *hive, struct guest *guest)
 {
 	struct worker *w = hive__current_in(hive);
 
-	if (!guest->drop && w && w->kind == HIVE_WORKER_IO) {
+	if (!guest->drop && w) {
 		hive__run_task(w, (struct hive_task){ hive__run_guest, guest });
 		return;
 	}

@@ -5,6 +5,7 @@
 
 #include "sched/guest.h"
 #include "sched/internal.h"
+#include "sched/team.h"
 
 /* A task of the worker is one of a beat, and counted. (Timers and sources are not: they share the slice of who ran before.) */
 static bool is_of_slice(const struct worker *w)
@@ -60,6 +61,23 @@ static inline bool ask(struct worker *w)
 	if (!is_of_slice(w))
 		begin(w);
 	return --w->slice.left == 0 && look(w);
+}
+
+/* Of others' work one piece may be long: the clock is read each time. How often a task asks is not learnt from that. */
+bool hive__slice_is_over(struct worker *w)
+{
+	struct slice *s = &w->slice;
+	int64_t now = hive__now(w->hive);
+
+	if (!is_of_slice(w))
+		begin(w);
+	if (s->began_ns == 0)
+		s->began_ns = s->looked_ns = now ? now : 1;
+	if (now - s->began_ns >= w->setup.slice_ns) {
+		s->over = true;
+		s->left = 1;
+	}
+	return s->over;
 }
 
 bool hive_should_yield(void)

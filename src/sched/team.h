@@ -82,6 +82,8 @@ int64_t hive__fork_patience(struct worker *w);
 bool hive__has_room_to_help(const struct worker *w);
 /* A worker whose task waits for others. Runs a fork of another one meanwhile; false: there is none, or no room on its stack. */
 bool hive__help_by_fork(struct worker *w);
+/* The task that runs, or waits, here has used up its slice (slice.c): what is not its own business is not begun any more. */
+bool hive__slice_is_over(struct worker *w);
 /* A compute worker whose task waits for others. Runs something else meanwhile; false: there is nothing, or no room on its stack. */
 bool hive__help(struct worker *w);
 /* There was nothing. Sleeps until there is, or hive__team_wake(), or the deadline; or not so long. Negative: in a world without threads nothing

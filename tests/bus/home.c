@@ -164,6 +164,54 @@ TEST(the_hive_ends_after_the_bus)
 		}
 }
 
+/* Its group ends when the message was handled. */
+struct answer {
+	struct hive_bus *bus;
+	struct hive_group group;
+	_Atomic(int) waited;
+};
+
+static int answer_with_the_group(void *context, const struct hive_bus_header *header, const void *payload)
+{
+	struct answer *a = context;
+
+	(void)header, (void)payload;
+	return hive_group_leave(&a->group, 0);
+}
+
+static void stop_and_wait_for_an_answer(void *arg)
+{
+	struct answer *a = arg;
+
+	hive_group_init(&a->group, hive_current(), HIVE_COMPUTE);
+	CHECK_OK(hive_group_enter(&a->group));
+	CHECK_OK(put_small(a->bus, 1, HIVE_BUS_HIGH));
+	CHECK_OK(hive_stop(hive_current(), HIVE_NOW, HIVE_FOREVER));
+	CHECK_OK(hive_group_wait(&a->group, HIVE_FOREVER));
+	atomic_store(&a->waited, 1);
+}
+
+/* The bus waits for the only compute worker, whose task waits for the bus: a worker that empties the pool because nothing may begin any more
+ * lets those go on that have begun.                                                                                       */
+TEST(a_compute_task_that_waits_while_the_hive_stops_runs_its_buses)
+{
+	struct answer a = { .bus = NULL };
+	const struct hive_bus_type type = { SMALL, sizeof(struct small), "small", answer_with_the_group, &a };
+	struct hive_bus_options options = { .types = &type, .type_count = 1, .kind = HIVE_COMPUTE };
+	struct hive *hive;
+
+	CHECK_OK(hive_runtime_start(&(struct hive_options){ .io_workers = 1, .compute_workers = 1 }, &hive));
+	options.hive = hive;
+	CHECK_OK(hive_bus_create(&options, &a.bus));
+	CHECK_OK(hive_bus_start(a.bus));
+	CHECK_OK(hive_post_compute(hive, stop_and_wait_for_an_answer, &a));
+	while (!atomic_load(&a.waited))
+		sched_yield();
+	bus_end(a.bus);
+	CHECK_OK(hive_join(hive, HIVE_FOREVER));
+	CHECK_OK(hive_destroy(hive));
+}
+
 TEST(a_stopped_hive_takes_no_bus)
 {
 	struct hive *hive = hive_begin();

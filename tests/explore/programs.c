@@ -393,5 +393,6 @@ const struct program programs[] = {
 	{ "buffers_come_back", buffers_come_back },
 	{ "levels_lose_nothing", levels_lose_nothing },
 	{ "tokens_end_everything_once", tokens_end_everything_once },
+	{ "a_stop_races_with_a_bus", a_stop_races_with_a_bus },
 	{ NULL, NULL },
 };

@@ -53,6 +53,9 @@ void groups_come_to_their_end(void *arg);
 void a_stop_races_with_groups(void *arg);
 void forks_do_not_wait_behind_a_slow_one(void *arg);
 
+/* buses.c */
+void a_stop_races_with_a_bus(void *arg);
+
 /* sockets.c, operations.c, lent.c */
 void fibers_sit_at_one_socket(void *arg);
 void fibers_sit_to_send(void *arg);

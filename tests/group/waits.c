@@ -198,6 +198,87 @@ TEST(a_stop_at_once_drops_what_a_task_of_the_only_worker_waits_for)
 	}
 }
 
+/* ---- what others have forked ---- */
+
+enum { STRANGERS = 3 };
+static ATOMIC(uint32_t) forked, by_waiter;
+
+/* Longer than the slice of who waits, if that is short. */
+static void be_a_stranger(void *waiter)
+{
+	int64_t until = hive_now(NULL) + HIVE_US(2);
+
+	if (hive__current() == waiter)
+		add_relaxed(&by_waiter, 1u);
+	while (hive_now(NULL) <= until)
+		cpu_pause();
+}
+
+/* When nobody is left who looks for work: so one that was forked is shown, at least. Then it is stuck. */
+static void fork_strangers(void *waiter)
+{
+	struct hive_group mine;
+
+	meet(STRANGERS);
+	hive_group_init(&mine, hive_current(), HIVE_MICRO);
+	for (int i = 0; i < 4; i++)
+		hive_group_run(&mine, be_a_stranger, waiter);
+	add_relaxed(&forked, 1u);
+	gate_pass(&go);
+	CHECK_OK(hive_group_wait(&mine, HIVE_FOREVER));
+}
+
+static void wait_among_strangers(void *arg)
+{
+	struct hive *hive = hive_current();
+	uint32_t ids[1 + STRANGERS];
+
+	(void)arg;
+	hive_group_init(&group, hive, HIVE_MICRO);
+	CHECK_OK(hive_group_enter(&group));
+	CHECK_EQ(hive_workers(hive, ids, 1 + STRANGERS), 1 + STRANGERS);
+	for (int i = 0; i < 1 + STRANGERS; i++)
+		if (ids[i] != hive_worker_current())
+			CHECK_OK(hive_post_to(hive, ids[i], fork_strangers, hive__current()));
+	WAIT_UNTIL(load_relaxed(&forked) == STRANGERS);
+	gate_open(&ready);
+	CHECK_OK(hive_group_wait(&group, HIVE_FOREVER));
+	for (int i = 0; i < STRANGERS; i++)
+		gate_open(&go);
+}
+
+/* How many of theirs it has run, so many at least, when its own tasks, which come one by one, have all run. */
+static uint32_t help_with_slice(int64_t slice_ns, uint32_t least)
+{
+	struct hive_worker_options io = { .slice_ns = slice_ns };
+	struct hive_options options = team(1 + STRANGERS, 0);
+	struct hive *hive;
+	uint32_t helped;
+
+	options.io = &io;
+	store_relaxed(&forked, 0);
+	store_relaxed(&by_waiter, 0);
+	hive = real_start(options);
+	CHECK_OK(hive_post(hive, wait_among_strangers, NULL));
+	gate_pass(&ready);
+	WAIT_UNTIL(load_relaxed(&by_waiter) >= least);
+	for (uint32_t i = 1; i <= 100; i++) {
+		hive_group_run(&group, count, &ran);
+		WAIT_UNTIL(load_relaxed(&ran) == i);
+	}
+	helped = load_relaxed(&by_waiter);
+	CHECK_OK(hive_group_leave(&group, 0));
+	end(hive, HIVE_DRAIN);
+	return helped;
+}
+
+/* Its own tasks it runs in any case. */
+TEST(a_task_of_an_io_worker_that_waits_helps_others_until_its_slice_is_over)
+{
+	CHECK_EQ(help_with_slice(1, 1), 1);
+	CHECK(help_with_slice(HIVE_FOREVER, STRANGERS) >= STRANGERS);
+}
+
 /* ---- those who could end it have gone ---- */
 
 static void enter_and_go(void *arg)
@@ -300,4 +381,27 @@ TEST(a_task_of_an_io_worker_does_not_wait_for_fibers)
 	gate_pass(&gate);
 	real_end(hive, HIVE_DRAIN);
 	gate_destroy(&gate);
+}
+
+static void wait_again(void *arg)
+{
+	int r;
+
+	hive_group_init(&group, hive_current(), HIVE_MICRO);
+	hive_group_run_on(&group, HIVE_COMPUTE, count, &ran);
+	STEP_UNTIL((r = hive_group_wait(&group, HIVE_FOREVER)) == 0, CHECK_ERR(r, -EDEADLK));
+	hive_group_run(&group, count, &ran);
+	CHECK_OK(hive_group_wait(&group, real_patience()));
+	gate_open(arg);
+}
+
+/* What was in it and has ended is not in it. */
+TEST(a_group_that_is_used_again_has_forgotten_what_was_in_it)
+{
+	struct hive *hive = real_start(team(1, 1));
+
+	CHECK_OK(hive_post(hive, wait_again, &ready));
+	gate_pass(&ready);
+	CHECK_EQ(load_relaxed(&ran), 2);
+	end(hive, HIVE_DRAIN);
 }
