@@ -73,19 +73,19 @@ int hive__cancel_arm(struct hive_cancel *cancel, struct hive *hive)
 	return r < 0 ? r : hive__cancel_reason(cancel);
 }
 
+/* While the alarm is out its hive has not ended, and that it is not any more is said under the latch: so the hive is asked under it, too. */
 void hive__cancel_disarm(struct hive_cancel *cancel)
 {
 	uint64_t word = latch_take(&cancel->state);
+	int r = word & CANCEL_ARMED ? hive_post_cancel(cancel->hive, cancel->alarm) : 0;
+	bool rings = r == -ESRCH; /* -EOWNERDEAD: after a fork nobody can */
 
 	latch_give(&cancel->state, word);
-	if (!(word & CANCEL_ARMED) || hive__alarm_stop(cancel->hive, cancel->alarm))
-		return;
-	if (hive_post_cancel(cancel->hive, cancel->alarm) == -EOWNERDEAD) /* here is nobody who could ring it */
-		return;
-	for (uint32_t tries = 0; word & CANCEL_ARMED; tries++) { /* it rings, on another thread */
+	for (uint32_t tries = 0; rings; tries++) { /* on another thread */
 		hive__latch_stay_away(tries);
 		word = latch_take(&cancel->state);
 		latch_give(&cancel->state, word);
+		rings = word & CANCEL_ARMED;
 	}
 }
 
