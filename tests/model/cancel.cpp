@@ -26,7 +26,8 @@ struct hive_cancel *hive__cancel_here(void)
 	return NULL;
 }
 
-/* A fiber, as far as it is cancelled: fiber.c and under.c. */
+/* A fiber, as far as it is cancelled: fiber.c and under.c. Whether a cancel is seen by one who parks is not asked here, where it is woken in any
+ * case, but in cell.cpp.                                                                                                  */
 struct model_fiber {
 	struct hive_cancel_link link;
 	struct cell cell;
@@ -40,7 +41,7 @@ bool hive__fiber_tell(struct hive_cancel_link *, int reason)
 {
 	int none = 0;
 
-	cas_seq(&model_fiber->cancelled, &none, reason);
+	model_fiber->cancelled.compare_exchange_strong(none, reason, rl::mo_seq_cst, $);
 	return cell_cancel(&model_fiber->cell) == CELL_OURS_PARKED;
 }
 
@@ -222,7 +223,7 @@ struct cancel_against_completion : cancel_suite<cancel_against_completion, 3> {
 
 		if (!cell_park(&fiber.cell))
 			return true;
-		return load_seq(&fiber.cancelled) != 0 &&
+		return fiber.cancelled.load(rl::mo_seq_cst, $) != 0 &&
 		       cell_claim(&fiber.cell, mine, CELL_CANCELLED) == CELL_OURS_PARKED;
 	}
 

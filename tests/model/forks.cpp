@@ -212,7 +212,7 @@ struct forks_sleeper_calls_before_it_looks : forks_suite<forks_sleeper_calls_bef
 		struct fork fork = { tasks.make(i), &tasks };
 
 		if (!forks_push(&forks, fork) && forks_push_slowly(&forks, fork) == FORKS_SHOWN &&
-		    load_seq(&asleep) == 1)
+		    asleep.load(rl::mo_relaxed, $) == 1) /* seen by the lock of push and call */
 			woken = true;
 	}
 
@@ -222,7 +222,7 @@ struct forks_sleeper_calls_before_it_looks : forks_suite<forks_sleeper_calls_bef
 			fork_and_look(0);
 			fork_and_look(1);
 		} else {
-			exchange_seq(&asleep, 1);
+			asleep.exchange(1, rl::mo_relaxed, $);
 			sleeps = forks_call(&forks) <= 0;
 		}
 	}
