@@ -348,14 +348,8 @@ void crew_join_threads(const int *threads, int n)
 		explore_join(threads[i]);
 }
 
-void crew_work_together(hive_fiber_fn *fiber, void (*thread)(void *arg))
+void crew_see_it_through(int *threads, int n)
 {
-	int threads[3], n = 0;
-
-	for (uint32_t i = 1 + explore_draw(3); i > 0; i--)
-		crew_hire(fiber, (int)explore_draw(4));
-	for (uint32_t i = 1 + explore_draw(2); i > 0; i--)
-		threads[n++] = explore_spawn("thread", thread, NULL);
 	if (explore_draw(2))
 		threads[n++] = explore_draw(3) ? explore_spawn("canceller", crew_canceller, number(3))
 		                               : explore_spawn("stopper", crew_stop, explore_draw(2) ? &crew : NULL);
@@ -365,4 +359,15 @@ void crew_work_together(hive_fiber_fn *fiber, void (*thread)(void *arg))
 		crew_stop(explore_draw(2) ? &crew : NULL);
 	}
 	crew_close();
+}
+
+void crew_work_together(hive_fiber_fn *fiber, void (*thread)(void *arg))
+{
+	int threads[3], n = 0;
+
+	for (uint32_t i = 1 + explore_draw(3); i > 0; i--)
+		crew_hire(fiber, (int)explore_draw(4));
+	for (uint32_t i = 1 + explore_draw(2); i > 0; i--)
+		threads[n++] = explore_spawn("thread", thread, NULL);
+	crew_see_it_through(threads, n);
 }

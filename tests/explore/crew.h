@@ -45,7 +45,9 @@ void crew_detach(void *arg);
 void crew_join_threads(const int *threads, int n);
 /* Somebody who is not a fiber spawns some, and joins most. For threads. */
 void crew_poster(void *count);
-/* A few fibers and threads, while somebody may cancel or stop; until the end of the hive. */
+/* These threads and the fibers come to their end, while somebody may cancel or stop; and so does the hive. There is room for one thread more. */
+void crew_see_it_through(int *threads, int n);
+/* A few fibers and threads, which are seen through. */
 void crew_work_together(hive_fiber_fn *fiber, void (*thread)(void *arg));
 /* A thread that cancels whomever it finds, so often. */
 void crew_canceller(void *count);

@@ -236,15 +236,7 @@ void values_flow_and_limits_hold(void *arg)
 	for (uint32_t i = 1 + explore_draw(2); i > 0; i--)
 		threads[n++] = explore_spawn("swimmer", swim_as_thread, NULL);
 	threads[n++] = explore_spawn("sender", send_all, NULL);
-	if (explore_draw(2))
-		threads[n++] = explore_draw(2) ? explore_spawn("canceller", crew_canceller, number(3))
-		                               : explore_spawn("stopper", crew_stop, explore_draw(2) ? &crew : NULL);
-	crew_join_threads(threads, n);
-	if (!crew.stopping) {
-		crew_check_quiet();
-		crew_stop(explore_draw(2) ? &crew : NULL);
-	}
-	crew_close();
+	crew_see_it_through(threads, n);
 	EXPECT(river.limiter.inside == 0 && river.limiter.waiting == 0 && !river.limiter.waiters[0]);
 	EXPECT(!river.rate.waiters[0]);
 	dry_up();

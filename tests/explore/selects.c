@@ -194,14 +194,6 @@ void selects_let_one_case_happen(void *arg)
 	for (uint32_t i = 1 + explore_draw(2); i > 0; i--)
 		threads[n++] = explore_spawn("trader", trade_as_thread, NULL);
 	threads[n++] = explore_spawn("closer", close_market, NULL);
-	if (explore_draw(2))
-		threads[n++] = explore_draw(2) ? explore_spawn("canceller", crew_canceller, number(3))
-		                               : explore_spawn("stopper", crew_stop, explore_draw(2) ? &crew : NULL);
-	crew_join_threads(threads, n);
-	if (!crew.stopping) {
-		crew_check_quiet();
-		crew_stop(explore_draw(2) ? &crew : NULL);
-	}
-	crew_close();
+	crew_see_it_through(threads, n);
 	empty_market();
 }

@@ -3,13 +3,15 @@
 #include "crew.h"
 #include "sync/bell.h"
 
+#define WAIT_PLACES 6
+#include "places.h"
+
 static struct hive_oneshot *oneshot;
 static struct hive_watch *watch;
 static struct hive_broadcast *broadcast;
 static struct hive_subscription subscription;
 static struct hive_rate rate;
 static struct hive_limiter limiter;
-static ATOMIC(uint32_t) ended;
 
 static int recv_oneshot(int64_t deadline_ns)
 {
@@ -60,7 +62,7 @@ static int select_all(int64_t deadline_ns)
 static int (*const ways[])(int64_t deadline_ns) = {
 	recv_oneshot, wait_watch, recv_broadcast, acquire_rate, enter_limiter, select_all,
 };
-enum { WAYS = sizeof ways / sizeof *ways };
+_Static_assert(sizeof ways / sizeof *ways == PLACES, "all of them");
 
 static bool somebody_waits(int way)
 {
@@ -91,14 +93,13 @@ static void init(void)
 	CHECK_OK(hive_rate_init(&rate, &(struct hive_rate_options){ .rate = 1, .burst = 1, .per_ns = HIVE_S(600) }));
 	CHECK_OK(hive_rate_acquire(&rate, 1, HIVE_NOWAIT));
 	hive_limiter_init(&limiter, 0);
-	store_relaxed(&ended, 0);
 	crew_open(CREW_MIXED);
 }
 
 static void finish(void)
 {
 	crew_close();
-	for (int way = 0; way < WAYS; way++)
+	for (int way = 0; way < PLACES; way++)
 		CHECK(!somebody_waits(way));
 	CHECK_EQ(limiter.waiting, 0);
 	CHECK_EQ(rate.taken, 1); /* who gave up has given them back */
@@ -111,75 +112,11 @@ static void finish(void)
 
 static void wait_everywhere(int64_t deadline_ns, int expected)
 {
-	for (int way = 0; way < WAYS; way++)
+	for (int way = 0; way < PLACES; way++)
 		CHECK_ERR(ways[way](deadline_ns), expected);
 }
 
-static void task(void *arg)
+static void wait_until_cancelled(int place)
 {
-	(void)arg;
-	wait_everywhere(HIVE_FOREVER, -EDEADLK);
-	wait_everywhere(hive_deadline(NULL, HIVE_S(1000)), -EDEADLK);
-	wait_everywhere(HIVE_NOWAIT, -ETIMEDOUT);
-	wait_everywhere(-5, -ETIMEDOUT);
-	wait_everywhere(hive_now(NULL) - 1, -ETIMEDOUT);
-	store_release(&ended, 1);
-}
-
-TEST(a_task_of_an_io_worker_never_waits)
-{
-	init();
-	CHECK_OK(hive_post(crew_hive, task, NULL));
-	until(&ended, 1);
-	finish();
-}
-
-static void impatient(void *arg)
-{
-	(void)arg;
-	wait_everywhere(hive_deadline(NULL, HIVE_MS(1)), -ETIMEDOUT);
-	wait_everywhere(HIVE_NOWAIT, -ETIMEDOUT);
-	add_seq(&ended, 1u);
-}
-
-TEST(everybody_else_waits_for_the_deadline)
-{
-	for (int kind = CREW_THREADS; kind <= CREW_MIXED; kind++) {
-		struct crew crew;
-
-		init();
-		crew_begin(&crew, (enum crew_kind)kind);
-		for (int i = 0; i < 3; i++) {
-			crew_add(&crew, impatient, NULL);
-			until(&ended, (uint32_t)i + 1);
-		}
-		crew_end(&crew);
-		finish();
-	}
-}
-
-static int waits_in(void *arg)
-{
-	CHECK_ERR(ways[*(int *)arg](HIVE_FOREVER), -ECANCELED);
-	wait_everywhere(HIVE_FOREVER, -ECANCELED);
-	wait_everywhere(HIVE_NOWAIT, -ETIMEDOUT);
-	return 7;
-}
-
-TEST(a_cancelled_fiber_leaves_every_wait)
-{
-	for (int way = 0; way < WAYS; way++) {
-		struct hive_fiber *fiber;
-		int result = 0;
-
-		init();
-		CHECK_OK(hive_spawn(crew_hive, waits_in, &way, NULL, &fiber));
-		while (!somebody_waits(way))
-			CHECK_OK(hive_yield());
-		CHECK_OK(hive_fiber_cancel(fiber));
-		CHECK_OK(hive_fiber_join(fiber, HIVE_FOREVER, &result));
-		CHECK_EQ(result, 7);
-		CHECK(!somebody_waits(way));
-		finish();
-	}
+	CHECK_ERR(ways[place](HIVE_FOREVER), -ECANCELED);
 }

@@ -3,13 +3,15 @@
 #include "crew.h"
 #include "sync/channel.h"
 
+#define WAIT_PLACES 7
+#include "places.h"
+
 static struct hive_mutex mutex, taken;
 static struct hive_cond cond;
 static struct hive_semaphore semaphore;
 static struct hive_rwlock written;
 static struct hive_barrier two;
 static struct hive_channel *empty, *full;
-static ATOMIC(uint32_t) ended;
 static uint64_t item;
 
 static void init(void)
@@ -25,7 +27,6 @@ static void init(void)
 	CHECK_OK(hive_channel_create(sizeof item, 1, &full));
 	CHECK_OK(hive_channel_send(full, &item, sizeof item, HIVE_NOWAIT));
 	CHECK_OK(hive_mutex_lock(&taken, HIVE_NOWAIT));
-	store_relaxed(&ended, 0);
 	crew_open(CREW_MIXED);
 }
 
@@ -60,55 +61,10 @@ static void wait_everywhere(int64_t deadline_ns, int expected)
 	CHECK_OK(hive_channel_recv(empty, &item, sizeof item, deadline_ns));
 }
 
-static void task(void *arg)
-{
-	(void)arg;
-	wait_everywhere(HIVE_FOREVER, -EDEADLK);
-	wait_everywhere(hive_deadline(NULL, HIVE_S(100)), -EDEADLK);
-	wait_everywhere(HIVE_NOWAIT, -ETIMEDOUT);
-	wait_everywhere(-5, -ETIMEDOUT);
-	wait_everywhere(hive_now(NULL) - 1, -ETIMEDOUT);
-	store_release(&ended, 1);
-}
-
-TEST(a_task_of_an_io_worker_never_waits)
-{
-	init();
-	CHECK_OK(hive_post(crew_hive, task, NULL));
-	until(&ended, 1);
-	finish();
-}
-
-static void impatient(void *arg)
-{
-	(void)arg;
-	wait_everywhere(hive_deadline(NULL, HIVE_MS(1)), -ETIMEDOUT);
-	wait_everywhere(HIVE_NOWAIT, -ETIMEDOUT);
-	wait_everywhere(hive_now(NULL) - 1, -ETIMEDOUT);
-	add_seq(&ended, 1u);
-}
-
-TEST(everybody_else_waits_for_the_deadline)
-{
-	for (int kind = CREW_THREADS; kind <= CREW_MIXED; kind++) {
-		struct crew crew;
-
-		init();
-		crew_begin(&crew, (enum crew_kind)kind);
-		for (int i = 0; i < 3; i++) { /* one after the other: what they leave must be as it was */
-			crew_add(&crew, impatient, NULL);
-			until(&ended, (uint32_t)i + 1);
-		}
-		crew_end(&crew);
-		finish();
-	}
-}
-
-/* Cancelled while it waits in the object of that number; and then every wait is refused at once. */
-static int waits_in(void *arg)
+static void wait_until_cancelled(int place)
 {
 	CHECK_OK(hive_mutex_lock(&mutex, HIVE_FOREVER));
-	switch (*(int *)arg) {
+	switch (place) {
 	case 0:
 		CHECK_ERR(hive_mutex_lock(&taken, HIVE_FOREVER), -ECANCELED);
 		break;
@@ -131,14 +87,11 @@ static int waits_in(void *arg)
 		CHECK_ERR(hive_channel_send(full, &item, sizeof item, hive_deadline(NULL, HIVE_S(100))), -ECANCELED);
 	}
 	CHECK_OK(hive_mutex_unlock(&mutex)); /* held, whatever happened */
-	wait_everywhere(HIVE_FOREVER, -ECANCELED);
-	wait_everywhere(HIVE_NOWAIT, -ETIMEDOUT);
-	return 7;
 }
 
-static bool somebody_waits(int where)
+static bool somebody_waits(int place)
 {
-	switch (where) {
+	switch (place) {
 	case 0:
 		return waiting(&taken.state, taken.waiters) > 0;
 	case 1:
@@ -153,24 +106,6 @@ static bool somebody_waits(int where)
 		return waiting(&two.state, two.waiters) > 0;
 	default:
 		return load_acquire(&full->word) & CHANNEL_SENDERS;
-	}
-}
-
-TEST(a_cancelled_fiber_leaves_every_wait)
-{
-	for (int where = 0; where < 7; where++) {
-		struct hive_fiber *fiber;
-		int result = 0;
-
-		init();
-		CHECK_OK(hive_spawn(crew_hive, waits_in, &where, NULL, &fiber));
-		while (!somebody_waits(where))
-			CHECK_OK(hive_yield());
-		CHECK_OK(hive_fiber_cancel(fiber));
-		CHECK_OK(hive_fiber_join(fiber, HIVE_FOREVER, &result));
-		CHECK_EQ(result, 7);
-		CHECK(!somebody_waits(where));
-		finish();
 	}
 }
 
@@ -189,6 +124,7 @@ TEST(a_cancelled_fiber_waits_for_the_mutex_of_its_condition)
 {
 	struct hive_fiber *fiber;
 
+	store_relaxed(&ended, 0);
 	init();
 	CHECK_OK(hive_spawn(crew_hive, comes_back, NULL, NULL, &fiber));
 	UNTIL_WAITING(&cond, 1);
