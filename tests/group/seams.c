@@ -230,8 +230,7 @@ TEST(a_stop_at_once_in_a_sort_loses_no_item)
 			there[i] = false;
 		}
 		CHECK_OK(pthread_create(&thread, NULL, sort_items, hive));
-		for (int i = 0; i < round * 37; i++)
-			sched_yield();
+		real_pass_time(HIVE_US(100) * round);
 		CHECK_OK(hive_stop(hive, HIVE_NOW, HIVE_FOREVER));
 		CHECK_OK(pthread_join(thread, NULL));
 		real_join(hive);

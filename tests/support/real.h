@@ -38,6 +38,15 @@ struct hive_report real_join(struct hive *hive);
 /* Until so many workers sleep. */
 void real_wait_asleep(struct hive *hive, uint32_t workers);
 
+/* Lets others do something for a moment, where nothing says when they have. Awake: who yields on a full machine comes back much later. */
+static inline void real_pass_time(int64_t ns)
+{
+	int64_t end_ns = hive_deadline(NULL, ns);
+
+	while (hive_now(NULL) < end_ns)
+		;
+}
+
 /* Takes this step again and again until the condition holds. By time and not by count: what is waited for may need a processor. */
 #define STEP_UNTIL(condition, step)                                                                 \
 	do {                                                                                        \
