@@ -64,7 +64,7 @@ static void check_cases(const struct hive_select *cases, const uint32_t *in, uin
 static void choose(int self)
 {
 	uint32_t count = 1 + explore_draw(CASES), in[CASES], item = market.used;
-	int64_t deadline = crew_deadline();
+	int64_t deadline = crew_deadline(), first = deadline; /* that needs an alarm */
 	struct hive_select cases[CASES];
 	size_t index = CASES;
 	bool sends = false;
@@ -82,6 +82,7 @@ static void choose(int self)
 			continue;
 		if (how == 1) {
 			cases[i].deadline_ns = hive_deadline(ledger.hive, (int64_t)explore_draw(3000));
+			first = cases[i].deadline_ns < first ? cases[i].deadline_ns : first;
 			continue;
 		}
 		cases[i].channel = market.channels[explore_draw(CHANNELS)];
@@ -92,7 +93,7 @@ static void choose(int self)
 			cases[i].recv = &in[i];
 	}
 	r = hive_select(cases, count, deadline, &index);
-	check_result(self, r, deadline);
+	check_result(self, r, r == -ENOMEM ? first : deadline);
 	EXPECT((r == 0 || r == -EPIPE) == (index < count));
 	note_sent(item, sends && r == 0 && cases[index].send);
 	check_cases(cases, in, count, r, index);
