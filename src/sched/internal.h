@@ -201,6 +201,7 @@ void hive__monitor_look(struct hive *hive);
 bool hive__beat(struct worker *w);
 /* The beat of a worker whose host calls it: the same, but the wait is the host's. */
 bool hive__beat_stepped(struct worker *w, int64_t *ret_wait_ns);
+bool hive__beat_nested(struct worker *w, int64_t *ret_wait_ns);
 void hive__run_task(struct worker *w, struct hive_task task);
 bool hive__step_next(struct worker *w, struct hive_task *ret_task);
 bool hive__step_would_take(struct worker *w);

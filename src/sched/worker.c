@@ -373,3 +373,21 @@ bool hive__beat_stepped(struct worker *w, int64_t *ret_wait_ns)
 	}
 	return true;
 }
+
+/* Inside a turn, in a callback that runs the core's loop once more: all of a beat but the turn. Announced asleep at its end, as above. */
+bool hive__beat_nested(struct worker *w, int64_t *ret_wait_ns)
+{
+	w->turning = w->foreign = false;
+	w->up_ns = 0;
+	hive__get_up(w);
+	if (w->brought_count > 0)
+		hive__share_brought(w);
+	work(w, true);
+	w->turning = w->foreign = true;
+	if (hive__parting(w) == PARTING_LEAVE)
+		return false;
+	*ret_wait_ns = time_to_sleep(w);
+	if (*ret_wait_ns > 0 && !hive__fall_asleep(w))
+		*ret_wait_ns = 0;
+	return true;
+}
