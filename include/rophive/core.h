@@ -35,7 +35,9 @@ struct hive_core_ops {
 	uint32_t native_ops;
 	int (*submit)(struct hive_core *core, struct hive_op *op);
 	void (*cancel)(struct hive_core *core, struct hive_op *op);
-	/* Owner thread. Optional (NULL): a descriptor that polls readable when turn(0) would dispatch something or was woken; for guests. */
+	/* Owner thread. Optional (NULL): a descriptor that polls readable while turn(0) would deliver something, or was told to return; it stays the
+	 * same. From the first call on somebody else waits for it (hive_guest_start()), and a turn(0) also takes back what a wake has left there.
+	 * A descriptor, or -errno.                                                                                         */
 	int (*fd)(struct hive_core *core);
 	void *reserved[2];
 };
