@@ -16,6 +16,7 @@ set(glib_libraries glib-2.0) # install.cmake as well
 rophive_edge(glib "${ROPHIVE_GLIB2_INCLUDE_DIRS}" ${glib_libraries})
 
 if(ROPHIVE_TESTS OR ROPHIVE_TOOLS)
+	pkg_check_modules(ROPHIVE_GIO2 QUIET IMPORTED_TARGET gio-2.0)
 	pkg_check_modules(ROPHIVE_GTK4 QUIET IMPORTED_TARGET gtk4)
 	pkg_check_modules(ROPHIVE_SDL2 QUIET IMPORTED_TARGET sdl2)
 endif()

@@ -21,7 +21,7 @@ target_link_libraries(rophive_test_support PUBLIC rophive_static m)
 # Half of the time of a build would be that of optimizing tests. Those in which queues and protocols are compiled as headers are optimized;
 # the others, too, in the stage optimized of scripts/test-long.
 option(ROPHIVE_QUICK_TESTS "Compile tests that only call the library without optimization" ON)
-set(quick_folders api bus core dns faults fiber glib gtk httpd io sched sync tls)
+set(quick_folders api bus core dns faults fiber glib httpd io sched sync tls)
 
 # The bigger example: all of it but main() is also there for its tests.
 file(GLOB httpd_sources CONFIGURE_DEPENDS examples/httpd/*.c)
@@ -53,11 +53,9 @@ if(NOT TARGET rophive_dns)
 	list(FILTER tests EXCLUDE REGEX "^dns/")
 endif()
 if(NOT TARGET rophive_glib)
-	list(FILTER tests EXCLUDE REGEX "^(glib|gtk)/")
-elseif(NOT ROPHIVE_GTK4_FOUND)
-	list(FILTER tests EXCLUDE REGEX "^gtk/")
-	message(NOTICE "rophive: without tests in a window: GTK 4 is not there (Debian: libgtk-4-dev)")
+	list(FILTER tests EXCLUDE REGEX "^glib/")
 endif()
+list(FILTER tests EXCLUDE REGEX "^gtk/") # cmake/ui.cmake
 foreach(file ${tests})
 	cmake_path(GET file PARENT_PATH folder)
 	cmake_path(GET file STEM name)
@@ -73,7 +71,7 @@ foreach(file ${tests})
 	if(folder MATCHES "^(tls|dns)$")
 		target_link_libraries(${name} PRIVATE rophive_${folder}_static)
 	endif()
-	if(folder MATCHES "^(glib|gtk)$")
+	if(folder STREQUAL "glib")
 		target_link_libraries(${name} PRIVATE rophive_glib_static)
 		target_compile_definitions(${name} PRIVATE TEST_GLIB=1)
 		target_include_directories(${name} SYSTEM PRIVATE ${ROPHIVE_GLIB2_INCLUDE_DIRS})
@@ -177,6 +175,7 @@ endif()
 if(NOT TARGET rophive_tls)
 	list(FILTER examples EXCLUDE REGEX "_tls_[a-z_]*\\.c$")
 endif()
+list(FILTER examples EXCLUDE REGEX "/ui_(guest_glib|window)\\.c$") # cmake/ui.cmake
 foreach(file ${examples})
 	cmake_path(GET file STEM name)
 	add_executable(example.${name} ${file})
@@ -189,6 +188,8 @@ foreach(file ${examples})
 	endif()
 	rophive_test(example.${name} example example.${name})
 endforeach()
+
+include(cmake/ui.cmake) # windows
 
 # What gdb sees of fibers: not with emulators or sanitizers, which it would see instead, nor without debug information.
 if(CMAKE_BUILD_TYPE MATCHES "^(Debug|RelWithDebInfo)$" AND NOT ROPHIVE_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
