@@ -19,7 +19,7 @@ struct epoll_core {
 	int epoll_fd, wake_fd;
 	uint32_t sources; /* added ones */
 	bool coarse;      /* the kernel has no epoll_pwait2 */
-	bool polled;      /* somebody waits for epoll_fd: what makes it readable, a wake too, must be taken */
+	bool polled;      /* somebody else waits for epoll_fd */
 	struct alarmfd alarm;
 	int next, count; /* of the batch under way */
 	struct epoll_event batch[BATCH];
@@ -268,6 +268,7 @@ static void epoll_core_remove(struct hive_core *core, struct hive_source *source
 			c->batch[i].data.ptr = NULL;
 }
 
+/* A wake that nobody has fetched leaves it readable: from here on each turn looks. */
 static int epoll_core_fd(struct hive_core *core)
 {
 	of(core)->polled = true;

@@ -307,6 +307,18 @@ static void answer_some(struct uring_core *c)
 	}
 }
 
+/* Who waits elsewhere sends nothing when he begins to wait: what answers have asked for goes off now. -EAGAIN: the kernel does not take it
+ * at the moment, and a later turn has to.                                                                               */
+static int send_rest(struct uring_core *c)
+{
+	hive__ops_send(c);
+	hive__watches_send(c);
+	arm_waker(c);
+	if (io_uring_sq_ready(&c->ring) > 0)
+		io_uring_submit(&c->ring);
+	return io_uring_sq_ready(&c->ring) > 0 || c->listed || c->late || !c->waker_is_armed ? -EAGAIN : 0;
+}
+
 static int uring_turn(struct hive_core *core, int64_t timeout_ns)
 {
 	struct uring_core *c = uring_of(core);
@@ -321,12 +333,21 @@ static int uring_turn(struct hive_core *core, int64_t timeout_ns)
 	if ((r == -EAGAIN || r == -EBUSY) && timeout_ns != 0)
 		r = wait_out_famine(c, timeout_ns);
 	answer_some(c);
-	return r >= 0 || r == -ETIME || is_passing(r) ? 0 : r;
+	if (r < 0 && r != -ETIME && !is_passing(r))
+		return r;
+	return c->polled ? send_rest(c) : 0;
 }
 
 static void uring_wake(struct hive_core *core)
 {
 	wakefd_signal(uring_of(core)->wake_fd);
+}
+
+/* It is readable while there are answers, or work for this thread from which answers will come. */
+static int uring_fd(struct hive_core *core)
+{
+	uring_of(core)->polled = true;
+	return uring_of(core)->ring.ring_fd;
 }
 
 const struct hive_core_ops hive__core_uring = {
@@ -343,5 +364,6 @@ const struct hive_core_ops hive__core_uring = {
 	.native_ops = URING_OPS,
 	.submit = hive__uring_submit,
 	.cancel = hive__uring_cancel,
+	.fd = uring_fd,
 };
 #endif
