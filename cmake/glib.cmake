@@ -20,3 +20,12 @@ if(ROPHIVE_TESTS OR ROPHIVE_TOOLS)
 	pkg_check_modules(ROPHIVE_GTK4 QUIET IMPORTED_TARGET gtk4)
 	pkg_check_modules(ROPHIVE_SDL2 QUIET IMPORTED_TARGET sdl2)
 endif()
+
+# Frames on time, beside plain GLib: docs/ui.md.
+if(ROPHIVE_TOOLS)
+	add_executable(hive-bench-ui bench/edge/ui.c)
+	rophive_flags(hive-bench-ui)
+	target_include_directories(hive-bench-ui SYSTEM PRIVATE ${ROPHIVE_GLIB2_INCLUDE_DIRS})
+	target_link_libraries(hive-bench-ui PRIVATE rophive_glib_static)
+	set_target_properties(hive-bench-ui PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+endif()

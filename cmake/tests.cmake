@@ -55,6 +55,9 @@ endif()
 if(NOT TARGET rophive_glib)
 	list(FILTER tests EXCLUDE REGEX "^glib/")
 endif()
+if(ROPHIVE_SANITIZE MATCHES "thread") # it says why
+	list(FILTER tests EXCLUDE REGEX "^glib/threads\\.c$")
+endif()
 list(FILTER tests EXCLUDE REGEX "^gtk/") # cmake/ui.cmake
 foreach(file ${tests})
 	cmake_path(GET file PARENT_PATH folder)
@@ -161,6 +164,11 @@ endif()
 # The figures of docs/tls.md can be had.
 if(TARGET hive-bench-tls AND NOT ROPHIVE_SANITIZE AND NOT ROPHIVE_COVERAGE)
 	rophive_test(tls.bench tls hive-bench-tls 0.1 1 2)
+endif()
+
+# And those of docs/ui.md.
+if(TARGET hive-bench-ui AND NOT ROPHIVE_SANITIZE AND NOT ROPHIVE_COVERAGE)
+	rophive_test(glib.bench glib hive-bench-ui 0.1 1 -abcdu)
 endif()
 
 # The drivers of the peers can be read; the rest of them needs packages.

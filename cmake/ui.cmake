@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Programs with a window: examples and tests, on GTK 4 and SDL 2 where they are, in a display of their own (tests/gtk/display). Once, in the build
 # that users get: what is ours in them is in tests/glib, which all builds run.
-if(NOT TARGET rophive_glib OR ROPHIVE_SANITIZE OR ROPHIVE_COVERAGE OR CMAKE_CROSSCOMPILING)
+if(NOT ROPHIVE_WINDOWS OR NOT TARGET rophive_glib OR ROPHIVE_SANITIZE OR ROPHIVE_COVERAGE OR CMAKE_CROSSCOMPILING)
 	return()
 endif()
 

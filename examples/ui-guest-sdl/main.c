@@ -22,7 +22,7 @@ struct spark {
 struct part {
 	struct game *game;
 	struct spark sparks[SPARKS];
-	float pull_x, pull_y;
+	float pull, pull_x, pull_y;
 	bool away;
 };
 
@@ -30,7 +30,7 @@ struct game {
 	struct hive *hive;
 	SDL_Window *window;
 	SDL_Renderer *renderer;
-	SDL_Point points[PARTS][SPARKS]; /* where they were when their part last came home */
+	SDL_Rect points[PARTS][SPARKS]; /* where they were when their part last came home */
 	struct part parts[PARTS];
 	int mouse_x, mouse_y;
 	long frames, frames_wanted, answers;
@@ -54,8 +54,8 @@ static void move_sparks(void *arg)
 		struct spark *s = &p->sparks[i];
 		float dx = p->pull_x - s->x, dy = p->pull_y - s->y, d = sqrtf(dx * dx + dy * dy) + 20;
 
-		s->vx = s->vx * 0.995f + dx / d * 0.25f - dy / d * 0.05f;
-		s->vy = s->vy * 0.995f + dy / d * 0.25f + dx / d * 0.05f;
+		s->vx = s->vx * 0.985f + dx / d * p->pull - dy / d * 0.08f;
+		s->vy = s->vy * 0.985f + dy / d * p->pull + dx / d * 0.08f;
 		s->x += s->vx;
 		s->y += s->vy;
 	}
@@ -66,10 +66,10 @@ static void move_sparks(void *arg)
 static void come_home(void *arg)
 {
 	struct part *p = arg;
-	SDL_Point *points = p->game->points[p - p->game->parts];
+	SDL_Rect *points = p->game->points[p - p->game->parts];
 
 	for (int i = 0; i < SPARKS; i++)
-		points[i] = (SDL_Point){ (int)p->sparks[i].x, (int)p->sparks[i].y };
+		points[i] = (SDL_Rect){ (int)p->sparks[i].x, (int)p->sparks[i].y, 2, 2 };
 	p->away = false;
 	p->game->answers++;
 }
@@ -117,7 +117,7 @@ static void draw(struct game *g)
 	SDL_RenderClear(g->renderer);
 	for (int i = 0; i < PARTS; i++) {
 		SDL_SetRenderDrawColor(g->renderer, colours[i][0], colours[i][1], colours[i][2], 255);
-		SDL_RenderDrawPoints(g->renderer, g->points[i], SPARKS);
+		SDL_RenderFillRects(g->renderer, g->points[i], SPARKS);
 	}
 }
 
@@ -188,8 +188,10 @@ static void light(struct game *g)
 
 	for (int i = 0; i < PARTS; i++) {
 		g->parts[i].game = g;
+		g->parts[i].pull = 0.12f + 0.05f * (float)i;
 		for (int j = 0; j < SPARKS; j++)
-			g->parts[i].sparks[j] = (struct spark){ noise(&state) * WIDTH, noise(&state) * HEIGHT,
+			g->parts[i].sparks[j] = (struct spark){ WIDTH * (0.3f + 0.4f * noise(&state)),
+				                                HEIGHT * (0.3f + 0.4f * noise(&state)),
 				                                noise(&state) * 4 - 2, noise(&state) * 4 - 2 };
 	}
 }

@@ -16,9 +16,8 @@ static void draw(GtkDrawingArea *area, cairo_t *cairo, int width, int height, gp
 	struct window *w = data;
 
 	(void)area;
-	if (w->moved || width != w->picture.width || height != w->picture.height)
+	if (width != w->picture.width || height != w->picture.height)
 		picture_look(&w->picture, w->view, width, height);
-	w->moved = false;
 	picture_draw(&w->picture, cairo);
 	w->paints++;
 }
@@ -158,14 +157,27 @@ static void play(struct window *w, uint64_t number)
 		zoom(w, 0.8, w->picture.width * 0.45, w->picture.height * 0.45);
 }
 
+/* After the paint: before it, GTK has nothing to show of a widget that is to be drawn again. */
+static void on_painted(GdkFrameClock *clock, gpointer data)
+{
+	struct window *w = data;
+
+	(void)clock;
+	if (w->finished)
+		return;
+	w->blank = window_is_blank(w, w->screenshot);
+	w->finished = true;
+	hive_stop(w->hive, HIVE_NOW, HIVE_FOREVER);
+}
+
 static void finish(struct window *w)
 {
 	if (w->picture.pending > 0)
 		return;
 	hive_frames_stop(&w->frames);
-	w->blank = window_is_blank(w, w->screenshot);
-	w->finished = true;
-	hive_stop(w->hive, HIVE_NOW, HIVE_FOREVER);
+	tell(w);
+	g_signal_connect(gtk_widget_get_frame_clock(w->area), "after-paint", G_CALLBACK(on_painted), w);
+	redraw(w);
 }
 
 static void on_frame(struct hive_frames *frames, const struct hive_frame *frame)
@@ -177,8 +189,11 @@ static void on_frame(struct hive_frames *frames, const struct hive_frame *frame)
 	if (frame->number % 30 == 0)
 		tell(w);
 	picture_sweep(&w->picture);
-	if (w->moved)
+	if (w->moved && w->picture.width > 0) {
+		picture_look(&w->picture, w->view, w->picture.width, w->picture.height);
+		w->moved = false;
 		redraw(w);
+	}
 	if (w->frames_wanted && frame->number >= w->frames_wanted)
 		finish(w);
 }
@@ -224,7 +239,6 @@ int window_open(struct window *w)
 	GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 0);
 
 	w->view = whole;
-	w->moved = true;
 	picture_init(&w->picture, w->hive, redraw, w);
 	add_style();
 	w->window = gtk_window_new();

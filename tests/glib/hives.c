@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whole hives with a worker that waits in a GMainContext: posts from everywhere, GLib's sources between them, and no work when there is none. */
+/* Whole hives with a worker that waits in a GMainContext: posts, answers of compute workers, and no work when there is none. */
 #include <glib.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 static GMainContext *context;
 static struct hive *hive;
 static uint32_t ui;
-static _Atomic(int) polls, ran, idles;
+static _Atomic(int) polls, ran;
 
 static gint counted_poll(GPollFD *fds, guint count, gint timeout_ms)
 {
@@ -34,7 +34,6 @@ static void start_world(int others, int compute_workers)
 		CHECK_OK(hive_attach(hive, NULL, NULL));
 	atomic_store(&polls, 0);
 	atomic_store(&ran, 0);
-	atomic_store(&idles, 0);
 	CHECK_OK(hive_start(hive));
 }
 
@@ -50,49 +49,8 @@ static void count(void *arg)
 	atomic_fetch_add(&ran, 1);
 }
 
-static gboolean count_idle(gpointer data)
-{
-	(void)data;
-	CHECK_EQ(hive_worker_current(), ui); /* whatever touches a widget is on this thread, and may use its doors */
-	CHECK_OK(hive_post_self(count, &ran));
-	atomic_fetch_add(&idles, 1);
-	return G_SOURCE_REMOVE;
-}
+enum { EACH = 5000 };
 
-enum { THREADS = 3, EACH = 5000 };
-
-static void *post_and_add(void *arg)
-{
-	(void)arg;
-	for (int i = 0; i < EACH; i++) {
-		CHECK_OK(i % 2 ? hive_post_to(hive, ui, count, &ran) : hive_post(hive, count, NULL));
-		if (i % 4 == 0) {
-			GSource *idle = g_idle_source_new();
-
-			g_source_set_callback(idle, count_idle, NULL, NULL);
-			g_source_attach(idle, context);
-			g_source_unref(idle);
-		}
-	}
-	return NULL;
-}
-
-/* posts to the worker, to the pool, and idle sources of GLib's, from several threads at once: all of them run. */
-TEST(posts_and_sources_of_glib_from_many_threads_all_run)
-{
-	pthread_t threads[THREADS];
-
-	start_world(1, 0);
-	for (int i = 0; i < THREADS; i++)
-		CHECK_EQ(pthread_create(&threads[i], NULL, post_and_add, NULL), 0);
-	for (int i = 0; i < THREADS; i++)
-		CHECK_EQ(pthread_join(threads[i], NULL), 0);
-	WAIT_UNTIL(atomic_load(&idles) == THREADS * EACH / 4);
-	WAIT_UNTIL(atomic_load(&ran) == THREADS * EACH + THREADS * EACH / 4);
-	end_world();
-}
-
-/* what is for compute workers does not come to this worker, and what they answer does. */
 static _Atomic(int) computed_elsewhere;
 
 static void compute(void *arg)
@@ -101,6 +59,7 @@ static void compute(void *arg)
 	atomic_fetch_add(&computed_elsewhere, hive_worker_current() != ui);
 }
 
+/* what is for compute workers does not come to this worker, and what they answer does. */
 TEST(computation_stays_with_compute_workers_and_the_answer_comes_here)
 {
 	start_world(0, 2);
@@ -182,9 +141,7 @@ TEST(tasks_of_the_pool_run_on_this_worker_too)
 
 	start_world(1, 0);
 	block_init(&block);
-	do
-		CHECK_OK(hive_post(hive, block_task, &block)); /* whoever takes it */
-	while (0);
+	CHECK_OK(hive_post(hive, block_task, &block)); /* whoever takes it */
 	gate_pass(&block.entered);
 	CHECK_OK(hive_post(hive, count, NULL));
 	WAIT_UNTIL(atomic_load(&ran) == 1);
