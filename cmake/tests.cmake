@@ -90,7 +90,7 @@ foreach(file ${tests})
 	if(name STREQUAL "fiber.backtrace") # dumps lead through the frames of a user who has them
 		target_compile_options(${name} PRIVATE -fno-omit-frame-pointer)
 	endif()
-	if(name STREQUAL "dns.faults")
+	if(name MATCHES "^(dns|glib).faults$")
 		target_link_options(${name} PRIVATE -Wl,--wrap=realloc)
 	endif()
 	if(name STREQUAL "bus.memory") # an allocator that aborts
