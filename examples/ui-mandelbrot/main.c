@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* usage: ui-mandelbrot [--headless [--frames N]] [--screenshot FILE]
+/* usage: ui-mandelbrot [--headless [--frames N]] [--screenshot FILE] [--load LETTERS]
  *
  * --headless: plays N frames (300) of dragging and zooming, says how late they were, and ends: 0; 1 if the picture is blank. It needs a display all
- * the same, Xvfb will do. --screenshot: what is to be seen at the end of that, as PNG.                                  */
+ * the same, Xvfb will do. --screenshot: what is to be seen at the end of that, as PNG. --load: trouble on purpose (load.h).  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "load.h"
 #include "window.h"
+
+static const char *letters;
 
 static void open_window(void *arg)
 {
 	struct window *w = arg;
 
-	if (window_open(w) < 0)
+	if (window_open(w) < 0 || load_start(w->hive, letters) < 0)
 		hive_stop(w->hive, HIVE_NOW, HIVE_FOREVER);
 }
 
 static void close_window(void *arg)
 {
+	load_stop();
 	window_close(arg);
 }
 
@@ -49,6 +53,8 @@ static bool read_options(int argc, char **argv, struct window *w)
 			w->frames_wanted = strtoull(argv[++i], NULL, 10);
 		else if (strcmp(argv[i], "--screenshot") == 0 && i + 1 < argc)
 			w->screenshot = argv[++i];
+		else if (strcmp(argv[i], "--load") == 0 && i + 1 < argc)
+			letters = argv[++i];
 		else
 			return false;
 	}
@@ -64,18 +70,23 @@ int main(int argc, char **argv)
 		                          .on_start = open_window,
 		                          .on_stop = close_window,
 		                          .hook_arg = &w };
-	struct hive_options options = { .io_workers = 1, .compute_workers = HIVE_AUTO, .io = &ui, .on_drop = dropped };
+	struct hive_options options = { .on_drop = dropped };
 	int r;
 
 	if (!read_options(argc, argv, &w)) {
-		fputs("usage: ui-mandelbrot [--headless [--frames N]] [--screenshot FILE]\n", stderr);
+		fputs("usage: ui-mandelbrot [--headless [--frames N]] [--screenshot FILE] [--load abcd]\n", stderr);
 		return 2;
 	}
 	if (!gtk_init_check()) {
 		fputs("ui-mandelbrot: there is no display\n", stderr);
 		return 77;
 	}
+	options.compute_workers = load_compute_workers(letters);
 	r = hive_create(&options, &w.hive);
+	if (r == 0)
+		r = hive_attach(w.hive, &ui, NULL);
+	if (r == 0)
+		r = hive_attach(w.hive, NULL, NULL); /* company, for all that is not the window's */
 	if (r == 0)
 		r = hive_run(w.hive);
 	if (r < 0)
