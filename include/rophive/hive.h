@@ -113,7 +113,7 @@ int hive_start(struct hive *hive);
  * hive_guest_step() once after this. -ENOTSUP: the core of the main worker has no descriptor that can be polled ("poll"), or the host has no
  * threads; then nothing runs, and it may be tried otherwise.                                                             */
 int hive_guest_start(struct hive *hive, int *ret_fd);
-/* Guest's thread: the one that called hive_guest_start(). Beats of the main worker, without blocking, until there is nothing to do or its frame
+/* Foreign thread: the one that called hive_guest_start(). Beats of the main worker, without blocking, until there is nothing to do or its frame
  * (frame_ns of its options; 4 ms if they name none) is used up. Then, in the first case, its sleep is announced, so that any later post makes the descriptor
  * readable. Call it again when it is, or after *ret_wait_ns (0: at once; HIVE_FOREVER: only the descriptor). Between two steps that thread is a foreign one: what it
  * waits for there must not need the main worker; hive_join() is refused with -EDEADLK.

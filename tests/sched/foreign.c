@@ -1,153 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /* A hive as the guest of another loop: here of one with poll(), which is all that a host needs to have. */
 #include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/wait.h>
 
-#include "support/corelist.h"
-#include "support/real.h"
-#include "test.h"
-
-#include <rophive/hive.h>
-
-struct host {
-	struct hive *hive;
-	int fd;
-	int64_t wait_ns;
-	bool over;
-	int steps, polls; /* polls: that ended because of the descriptor */
-};
-
-static struct hive *create_on(const char *name, struct hive_worker_options io, struct hive_options options)
-{
-	CHECK_OK(hive_core_find(name, &io.core));
-	options.io = &io;
-	if (options.io_workers == 0)
-		options.io_workers = 1;
-	return real_create(options);
-}
-
-static void begin(struct host *h, struct hive *hive)
-{
-	*h = (struct host){ .hive = hive, .fd = -1 };
-	CHECK_OK(hive_guest_start(hive, &h->fd));
-	CHECK(h->fd >= 0);
-}
-
-static void step(struct host *h)
-{
-	int r = hive_guest_step(h->hive, &h->wait_ns);
-
-	h->steps++;
-	if (r == -ESHUTDOWN) {
-		h->over = true;
-		h->wait_ns = 0;
-	} else {
-		CHECK_OK(r);
-		CHECK(h->wait_ns >= 0);
-	}
-}
-
-/* One turn of the host's loop. */
-static void turn_host(struct host *h)
-{
-	struct pollfd fds = { .fd = h->fd, .events = POLLIN };
-	int64_t patience = HIVE_S(20);
-
-	if (poll(&fds, 1, hive_poll_ms(h->wait_ns < patience ? h->wait_ns : patience)) > 0)
-		h->polls++;
-	step(h);
-}
-
-static bool is_readable(int fd)
-{
-	struct pollfd fds = { .fd = fd, .events = POLLIN };
-
-	return poll(&fds, 1, 0) == 1 && (fds.revents & POLLIN);
-}
-
-/* Until it sleeps and its descriptor says so. */
-static void settle(struct host *h)
-{
-	STEP_UNTIL(h->wait_ns > 0 && !is_readable(h->fd), step(h));
-}
-
-static void end_with(struct host *h, enum hive_stop_mode mode)
-{
-	struct hive_report report;
-
-	CHECK_OK(hive_stop(h->hive, mode, HIVE_FOREVER));
-	STEP_UNTIL(h->over, turn_host(h));
-	CHECK_ERR(hive_guest_step(h->hive, &h->wait_ns), -ESHUTDOWN);
-	CHECK_OK(hive_join(h->hive, HIVE_NOWAIT));
-	CHECK_OK(hive_report_read(h->hive, &report));
-	CHECK_EQ(report.posted, report.ran + report.cancelled + report.dropped);
-	CHECK_OK(hive_destroy(h->hive));
-}
-
-static void end(struct host *h)
-{
-	end_with(h, HIVE_DRAIN);
-}
-
-/* For each core that has a descriptor. Each on a thread of its own: the end of a ring interrupts its thread some time later. */
-struct check {
-	const char *core;
-	void (*check)(const char *core);
-};
-
-static void *call_check(void *arg)
-{
-	const struct check *what = arg;
-
-	what->check(what->core);
-	return NULL;
-}
-
-static void each_pollable(void (*check)(const char *core))
-{
-	const struct hive_core_ops *core;
-
-	for (int i = 0; i < core_count(); i++) {
-		struct check what = { core_names[i], check };
-		pthread_t thread;
-
-		CHECK_OK(hive_core_find(core_names[i], &core));
-		if (!core->fd)
-			continue;
-		CHECK_EQ(pthread_create(&thread, NULL, call_check, &what), 0);
-		CHECK_EQ(pthread_join(thread, NULL), 0);
-	}
-}
+#include "support/host.h"
 
 /* ---- it runs what a worker runs ---- */
-
-static void count(void *counter)
-{
-	atomic_fetch_add((atomic_int *)counter, 1);
-}
 
 static void check_tasks(const char *core)
 {
 	struct host h;
 	atomic_int n = 0;
 
-	begin(&h, create_on(core, (struct hive_worker_options){ 0 }, (struct hive_options){ 0 }));
+	host_begin(&h, host_create(core, (struct hive_worker_options){ 0 }, (struct hive_options){ 0 }));
 	for (int i = 0; i < 100; i++) {
-		CHECK_OK(hive_post(h.hive, count, &n));
-		CHECK_OK(hive_post_to(h.hive, HIVE_WORKER_MAIN, count, &n));
+		CHECK_OK(hive_post(h.hive, host_count, &n));
+		CHECK_OK(hive_post_to(h.hive, HIVE_WORKER_MAIN, host_count, &n));
 	}
-	STEP_UNTIL(atomic_load(&n) == 200, turn_host(&h));
-	settle(&h);
+	STEP_UNTIL(atomic_load(&n) == 200, host_turn(&h));
+	host_settle(&h);
 	CHECK_EQ(h.wait_ns, HIVE_FOREVER);
-	end(&h);
+	host_end(&h);
 }
 
 TEST(tasks_run_inside_of_steps)
 {
-	each_pollable(check_tasks);
+	host_each_core(check_tasks);
 }
 
 /* ---- wakes ---- */
@@ -164,8 +41,8 @@ static void *post_some(void *arg)
 	struct poster *p = arg;
 
 	for (int i = 0; i < p->posts; i++)
-		CHECK_OK(p->to_main ? hive_post_to(p->hive, HIVE_WORKER_MAIN, count, p->n)
-		                    : hive_post(p->hive, count, p->n));
+		CHECK_OK(p->to_main ? hive_post_to(p->hive, HIVE_WORKER_MAIN, host_count, p->n)
+		                    : hive_post(p->hive, host_count, p->n));
 	return NULL;
 }
 
@@ -175,25 +52,25 @@ static void check_wakes(const char *core)
 	struct host h;
 	atomic_int n = 0;
 
-	begin(&h, create_on(core, (struct hive_worker_options){ 0 }, (struct hive_options){ 0 }));
+	host_begin(&h, host_create(core, (struct hive_worker_options){ 0 }, (struct hive_options){ 0 }));
 	for (int i = 0; i < 10; i++) {
 		struct poster p = { h.hive, &n, i % 2 == 0, 1 };
 		pthread_t thread;
 
-		settle(&h);
+		host_settle(&h);
 		CHECK_EQ(pthread_create(&thread, NULL, post_some, &p), 0);
 		CHECK_EQ(pthread_join(thread, NULL), 0);
-		STEP_UNTIL(is_readable(h.fd), sched_yield());
-		step(&h);
+		STEP_UNTIL(host_readable(h.fd), sched_yield());
+		host_step(&h);
 		CHECK_EQ(atomic_load(&n), i + 1);
-		settle(&h);
+		host_settle(&h);
 	}
-	end(&h);
+	host_end(&h);
 }
 
 TEST(a_post_makes_the_descriptor_readable_and_a_step_takes_that_back)
 {
-	each_pollable(check_wakes);
+	host_each_core(check_wakes);
 }
 
 /* From the host's own thread, between two steps, it is the same. */
@@ -202,20 +79,20 @@ static void check_own_posts(const char *core)
 	struct host h;
 	atomic_int n = 0;
 
-	begin(&h, create_on(core, (struct hive_worker_options){ 0 }, (struct hive_options){ 0 }));
-	settle(&h);
-	CHECK_OK(hive_post_to(h.hive, HIVE_WORKER_MAIN, count, &n));
-	STEP_UNTIL(is_readable(h.fd), sched_yield());
-	step(&h);
+	host_begin(&h, host_create(core, (struct hive_worker_options){ 0 }, (struct hive_options){ 0 }));
+	host_settle(&h);
+	CHECK_OK(hive_post_to(h.hive, HIVE_WORKER_MAIN, host_count, &n));
+	STEP_UNTIL(host_readable(h.fd), sched_yield());
+	host_step(&h);
 	CHECK_EQ(atomic_load(&n), 1);
 	CHECK_EQ(hive_worker_current(), HIVE_WORKER_NONE);
-	CHECK_ERR(hive_post_local(count, &n), -EPERM);
-	end(&h);
+	CHECK_ERR(hive_post_local(host_count, &n), -EPERM);
+	host_end(&h);
 }
 
 TEST(the_host_may_post_between_two_steps)
 {
-	each_pollable(check_own_posts);
+	host_each_core(check_own_posts);
 }
 
 /* Four threads post while the host waits for nothing but the descriptor: no wake is lost. */
@@ -228,22 +105,22 @@ static void check_no_wake_is_lost(const char *core)
 	atomic_int n = 0;
 	int posts = POSTS / test_slowness() + 1;
 
-	begin(&h, create_on(core, (struct hive_worker_options){ 0 }, (struct hive_options){ 0 }));
-	settle(&h);
+	host_begin(&h, host_create(core, (struct hive_worker_options){ 0 }, (struct hive_options){ 0 }));
+	host_settle(&h);
 	for (int i = 0; i < THREADS; i++) {
 		p[i] = (struct poster){ h.hive, &n, i % 2 == 0, posts };
 		CHECK_EQ(pthread_create(&threads[i], NULL, post_some, &p[i]), 0);
 	}
-	STEP_UNTIL(atomic_load(&n) == THREADS * posts, turn_host(&h));
+	STEP_UNTIL(atomic_load(&n) == THREADS * posts, host_turn(&h));
 	for (int i = 0; i < THREADS; i++)
 		CHECK_EQ(pthread_join(threads[i], NULL), 0);
-	settle(&h);
-	end(&h);
+	host_settle(&h);
+	host_end(&h);
 }
 
 TEST(no_wake_is_lost_under_a_storm_of_posts)
 {
-	each_pollable(check_no_wake_is_lost);
+	host_each_core(check_no_wake_is_lost);
 }
 
 /* ---- time ---- */
@@ -253,7 +130,7 @@ static int64_t fired_ns;
 static void note_time(struct hive_timer *timer)
 {
 	fired_ns = hive_now(NULL);
-	count(timer->arg);
+	host_count(timer->arg);
 }
 
 struct timer_start {
@@ -275,26 +152,26 @@ static void check_timers(const char *core)
 	struct timer_start s = { .delay_ns = HIVE_MS(20) };
 	atomic_int n = 0;
 
-	begin(&h, create_on(core, (struct hive_worker_options){ 0 }, (struct hive_options){ 0 }));
-	settle(&h);
+	host_begin(&h, host_create(core, (struct hive_worker_options){ 0 }, (struct hive_options){ 0 }));
+	host_settle(&h);
 	CHECK_EQ(h.wait_ns, HIVE_FOREVER);
 	hive_timer_init(&s.timer, note_time, &n);
 	CHECK_OK(hive_post_to(h.hive, HIVE_WORKER_MAIN, start_timer, &s));
-	STEP_UNTIL(s.started_ns != 0, turn_host(&h));
+	STEP_UNTIL(s.started_ns != 0, host_turn(&h));
 	if (atomic_load(&n) == 0) /* else this thread had to wait for long */
 		CHECK(h.wait_ns <= HIVE_MS(20));
-	STEP_UNTIL(atomic_load(&n) == 1, turn_host(&h));
+	STEP_UNTIL(atomic_load(&n) == 1, host_turn(&h));
 	CHECK(fired_ns - s.started_ns >= HIVE_MS(20));
-	settle(&h);
+	host_settle(&h);
 	CHECK_EQ(h.wait_ns, HIVE_FOREVER);
-	CHECK_OK(hive_post_after(h.hive, HIVE_MS(1), count, &n, NULL));
-	STEP_UNTIL(atomic_load(&n) == 2, turn_host(&h));
-	end(&h);
+	CHECK_OK(hive_post_after(h.hive, HIVE_MS(1), host_count, &n, NULL));
+	STEP_UNTIL(atomic_load(&n) == 2, host_turn(&h));
+	host_end(&h);
 }
 
 TEST(a_step_says_when_the_next_timer_is_due)
 {
-	each_pollable(check_timers);
+	host_each_core(check_timers);
 }
 
 /* ---- events, operations, fibers ---- */
@@ -336,24 +213,24 @@ static void check_sources(const char *core)
 	struct pipes p = { 0 };
 
 	CHECK_EQ(pipe2(p.ends, O_CLOEXEC | O_NONBLOCK), 0);
-	begin(&h, create_on(core, (struct hive_worker_options){ 0 }, (struct hive_options){ 0 }));
+	host_begin(&h, host_create(core, (struct hive_worker_options){ 0 }, (struct hive_options){ 0 }));
 	CHECK_OK(hive_post_to(h.hive, HIVE_WORKER_MAIN, start_source, &p));
-	STEP_UNTIL(atomic_load(&p.done) == 1, turn_host(&h));
+	STEP_UNTIL(atomic_load(&p.done) == 1, host_turn(&h));
 	for (int i = 0; i < 5; i++) {
-		settle(&h);
+		host_settle(&h);
 		CHECK_EQ(write(p.ends[1], "x", 1), 1);
-		STEP_UNTIL(is_readable(h.fd), sched_yield());
-		STEP_UNTIL(atomic_load(&p.ready) == i + 1, turn_host(&h));
+		STEP_UNTIL(host_readable(h.fd), sched_yield());
+		STEP_UNTIL(atomic_load(&p.ready) == i + 1, host_turn(&h));
 	}
 	CHECK_OK(hive_post_to(h.hive, HIVE_WORKER_MAIN, stop_source, &p));
-	end(&h);
+	host_end(&h);
 	close(p.ends[0]);
 	close(p.ends[1]);
 }
 
 TEST(a_source_makes_the_descriptor_readable)
 {
-	each_pollable(check_sources);
+	host_each_core(check_sources);
 }
 
 /* Begun by the last task before the guest sleeps: what it asks of the kernel has to be sent all the same. */
@@ -374,24 +251,24 @@ static void check_operations(const char *core)
 	struct pipes p = { 0 };
 
 	CHECK_EQ(pipe2(p.ends, O_CLOEXEC | O_NONBLOCK), 0);
-	begin(&h, create_on(core, (struct hive_worker_options){ 0 }, (struct hive_options){ 0 }));
+	host_begin(&h, host_create(core, (struct hive_worker_options){ 0 }, (struct hive_options){ 0 }));
 	for (int i = 0; i < 5; i++) {
 		CHECK_OK(hive_spawn(h.hive, read_in_fiber, &p, &where, NULL));
-		STEP_UNTIL(atomic_load(&p.ready) == i + 1, turn_host(&h));
-		settle(&h);
+		STEP_UNTIL(atomic_load(&p.ready) == i + 1, host_turn(&h));
+		host_settle(&h);
 		CHECK_EQ(write(p.ends[1], "y", 1), 1);
-		STEP_UNTIL(is_readable(h.fd), sched_yield());
-		STEP_UNTIL(atomic_load(&p.done) == i + 1, turn_host(&h));
+		STEP_UNTIL(host_readable(h.fd), sched_yield());
+		STEP_UNTIL(atomic_load(&p.done) == i + 1, host_turn(&h));
 		CHECK_EQ(p.result, 1);
 	}
-	end(&h);
+	host_end(&h);
 	close(p.ends[0]);
 	close(p.ends[1]);
 }
 
 TEST(fibers_and_their_operations_go_on_in_steps)
 {
-	each_pollable(check_operations);
+	host_each_core(check_operations);
 }
 
 static void square(void *arg)
@@ -412,7 +289,7 @@ static int group_in_fiber(void *arg)
 	CHECK_OK(hive_group_wait(&group, HIVE_FOREVER));
 	for (int i = 0; i < 20; i++)
 		CHECK_EQ(numbers[i], i * i);
-	count(arg);
+	host_count(arg);
 	return 0;
 }
 
@@ -422,27 +299,27 @@ static void check_groups(const char *core)
 	struct host h;
 	atomic_int n = 0;
 
-	begin(&h, create_on(core, (struct hive_worker_options){ 0 },
-	                    (struct hive_options){ .io_workers = 2, .compute_workers = 1 }));
+	host_begin(&h, host_create(core, (struct hive_worker_options){ 0 },
+	                           (struct hive_options){ .io_workers = 2, .compute_workers = 1 }));
 	CHECK_OK(hive_spawn(h.hive, group_in_fiber, &n, &where, NULL));
-	STEP_UNTIL(atomic_load(&n) == 1, turn_host(&h));
-	CHECK_OK(hive_post_compute_then(h.hive, count, HIVE_WORKER_MAIN, count, &n));
-	STEP_UNTIL(atomic_load(&n) == 3, turn_host(&h));
-	end(&h);
+	STEP_UNTIL(atomic_load(&n) == 1, host_turn(&h));
+	CHECK_OK(hive_post_compute_then(h.hive, host_count, HIVE_WORKER_MAIN, host_count, &n));
+	STEP_UNTIL(atomic_load(&n) == 3, host_turn(&h));
+	host_end(&h);
 }
 
 TEST(groups_and_answers_of_compute_workers_arrive)
 {
-	each_pollable(check_groups);
+	host_each_core(check_groups);
 }
 
 /* ---- the frame ---- */
 
 static void again(void *arg)
 {
-	count(arg);
+	host_count(arg);
 	if (hive_post_self(again, arg) < 0)
-		count(arg);
+		host_count(arg);
 }
 
 /* A task that posts itself for ever does not keep the host from its own business. */
@@ -451,22 +328,22 @@ static void check_frame(const char *core)
 	struct host h;
 	atomic_int n = 0;
 
-	begin(&h,
-	      create_on(core, (struct hive_worker_options){ .frame_ns = HIVE_US(100) }, (struct hive_options){ 0 }));
+	host_begin(&h, host_create(core, (struct hive_worker_options){ .frame_ns = HIVE_US(100) },
+	                           (struct hive_options){ 0 }));
 	CHECK_OK(hive_post_to(h.hive, HIVE_WORKER_MAIN, again, &n));
 	for (int i = 0; i < 20; i++) {
 		int before = atomic_load(&n);
 
-		step(&h);
+		host_step(&h);
 		CHECK_EQ(h.wait_ns, 0);
 		CHECK(atomic_load(&n) > before);
 	}
-	end_with(&h, HIVE_NOW);
+	host_end_with(&h, HIVE_NOW);
 }
 
 TEST(a_step_ends_with_its_frame_and_wants_to_be_called_again)
 {
-	each_pollable(check_frame);
+	host_each_core(check_frame);
 }
 
 /* ---- the end ---- */
@@ -477,15 +354,15 @@ static void check_stops(const char *core)
 		struct host h;
 		atomic_int n = 0;
 
-		begin(&h, create_on(core, (struct hive_worker_options){ 0 },
-		                    (struct hive_options){ .io_workers = 2, .compute_workers = 2 }));
-		settle(&h);
+		host_begin(&h, host_create(core, (struct hive_worker_options){ 0 },
+		                           (struct hive_options){ .io_workers = 2, .compute_workers = 2 }));
+		host_settle(&h);
 		CHECK_ERR(hive_join(h.hive, HIVE_FOREVER), -EDEADLK);
 		CHECK_ERR(hive_join(h.hive, HIVE_NOWAIT), -EDEADLK);
 		CHECK_ERR(hive_destroy(h.hive), -EBUSY);
 		for (int i = 0; i < 50; i++)
-			CHECK_OK(hive_post_to(h.hive, HIVE_WORKER_MAIN, count, &n));
-		end_with(&h, mode);
+			CHECK_OK(hive_post_to(h.hive, HIVE_WORKER_MAIN, host_count, &n));
+		host_end_with(&h, mode);
 		if (mode == HIVE_DRAIN)
 			CHECK_EQ(atomic_load(&n), 50);
 	}
@@ -493,7 +370,7 @@ static void check_stops(const char *core)
 
 TEST(stop_between_two_steps_ends_by_steps)
 {
-	each_pollable(check_stops);
+	host_each_core(check_stops);
 }
 
 static void stop_now(void *hive)
@@ -515,121 +392,16 @@ static void check_joins(const char *core)
 	pthread_t thread;
 	struct host h;
 
-	begin(&h, create_on(core, (struct hive_worker_options){ 0 }, (struct hive_options){ .compute_workers = 1 }));
+	host_begin(&h,
+	           host_create(core, (struct hive_worker_options){ 0 }, (struct hive_options){ .compute_workers = 1 }));
 	CHECK_EQ(pthread_create(&thread, NULL, join_from_outside, h.hive), 0);
 	CHECK_OK(hive_post_to(h.hive, HIVE_WORKER_MAIN, stop_now, h.hive));
-	STEP_UNTIL(h.over, turn_host(&h));
+	STEP_UNTIL(h.over, host_turn(&h));
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	CHECK_OK(hive_destroy(h.hive));
 }
 
 TEST(a_task_may_stop_it_and_another_thread_join_it)
 {
-	each_pollable(check_joins);
-}
-
-/* ---- nested loops ---- */
-
-struct nested {
-	struct host *h;
-	atomic_int n;
-	bool in_hook;
-};
-
-/* As a modal dialog does it: a loop of the host's inside a task. */
-static void run_nested_loop(void *arg)
-{
-	struct nested *nested = arg;
-	int64_t wait_ns = 7;
-
-	CHECK_OK(hive_post_to(nested->h->hive, HIVE_WORKER_MAIN, count, &nested->n));
-	for (int i = 0; i < 3; i++) {
-		CHECK_ERR(hive_guest_step(nested->h->hive, &wait_ns), -EDEADLK);
-		CHECK_EQ(wait_ns, HIVE_FOREVER);
-		CHECK_EQ(atomic_load(&nested->n), 0);
-	}
-}
-
-static void check_nested(const char *core)
-{
-	struct host h;
-	struct nested nested = { .h = &h };
-
-	begin(&h, create_on(core, (struct hive_worker_options){ 0 }, (struct hive_options){ 0 }));
-	CHECK_OK(hive_post_to(h.hive, HIVE_WORKER_MAIN, run_nested_loop, &nested));
-	STEP_UNTIL(atomic_load(&nested.n) == 1, turn_host(&h));
-	end(&h);
-}
-
-TEST(a_nested_loop_is_refused_its_steps_and_nothing_is_lost)
-{
-	each_pollable(check_nested);
-}
-
-/* Two guests of one loop; a task of one makes a loop in which the other goes on. */
-struct pair {
-	struct host outer, inner;
-	atomic_int n;
-	bool done;
-};
-
-static void drive_inner(void *arg)
-{
-	struct pair *p = arg;
-	int64_t wait_ns;
-
-	CHECK(hive_current() == p->outer.hive);
-	STEP_UNTIL(atomic_load(&p->n) == 1, turn_host(&p->inner));
-	CHECK(hive_current() == p->outer.hive);
-	CHECK_ERR(hive_guest_step(p->outer.hive, &wait_ns), -EDEADLK);
-	p->done = true;
-}
-
-static void check_pair(const char *core)
-{
-	struct pair p = { .n = 0 };
-
-	begin(&p.outer, create_on(core, (struct hive_worker_options){ 0 }, (struct hive_options){ 0 }));
-	begin(&p.inner, create_on(core, (struct hive_worker_options){ 0 }, (struct hive_options){ 0 }));
-	CHECK_OK(hive_post_to(p.inner.hive, HIVE_WORKER_MAIN, count, &p.n));
-	CHECK_OK(hive_post_to(p.outer.hive, HIVE_WORKER_MAIN, drive_inner, &p));
-	STEP_UNTIL(p.done, turn_host(&p.outer));
-	end(&p.inner);
-	end(&p.outer);
-}
-
-TEST(two_guests_may_be_inside_each_other)
-{
-	each_pollable(check_pair);
-}
-
-/* ---- hooks ---- */
-
-static void step_in_hook(void *arg)
-{
-	struct nested *nested = arg;
-	int64_t wait_ns;
-
-	CHECK(hive_current() != NULL);
-	CHECK_ERR(hive_guest_step(hive_current(), &wait_ns), -EDEADLK);
-	atomic_fetch_add(&nested->n, 1);
-}
-
-static void check_hooks(const char *core)
-{
-	struct host h;
-	struct nested nested = { .h = &h };
-
-	begin(&h, create_on(core,
-	                    (struct hive_worker_options){
-				    .on_start = step_in_hook, .on_stop = step_in_hook, .hook_arg = &nested },
-	                    (struct hive_options){ 0 }));
-	CHECK_EQ(atomic_load(&nested.n), 1);
-	end(&h);
-	CHECK_EQ(atomic_load(&nested.n), 2);
-}
-
-TEST(hooks_of_a_guest_run_in_start_and_in_its_last_step)
-{
-	each_pollable(check_hooks);
+	host_each_core(check_joins);
 }
