@@ -22,7 +22,7 @@ if(ROPHIVE_TESTS OR ROPHIVE_TOOLS)
 endif()
 
 # Frames on time, beside plain GLib: docs/ui.md.
-if(ROPHIVE_TOOLS AND EXISTS ${PROJECT_SOURCE_DIR}/src/ui)
+if(ROPHIVE_TOOLS)
 	add_executable(hive-bench-ui bench/edge/ui.c)
 	rophive_flags(hive-bench-ui)
 	target_include_directories(hive-bench-ui SYSTEM PRIVATE ${ROPHIVE_GLIB2_INCLUDE_DIRS})

@@ -21,7 +21,7 @@ target_link_libraries(rophive_test_support PUBLIC rophive_static m)
 # Half of the time of a build would be that of optimizing tests. Those in which queues and protocols are compiled as headers are optimized;
 # the others, too, in the stage optimized of scripts/test-long.
 option(ROPHIVE_QUICK_TESTS "Compile tests that only call the library without optimization" ON)
-set(quick_folders api bus core dns faults fiber glib httpd io sched sync tls)
+set(quick_folders api bus core dns faults fiber glib httpd io sched sync tls ui)
 
 # The bigger example: all of it but main() is also there for its tests.
 file(GLOB httpd_sources CONFIGURE_DEPENDS examples/httpd/*.c)

@@ -65,7 +65,7 @@ struct hive_frames {
 	int64_t due_ns, period_ns; /* of the last frame */
 	uint64_t number, frames, on_time, missed;
 	int64_t late_max_ns;
-	uint32_t magic;
+	uint32_t magic, running;
 	uint32_t late[HIVE_FRAME_BUCKETS]; /* how many were so late: buckets of 1/16 */
 };
 

@@ -17,6 +17,17 @@ bool hive__steps_here(const struct hive *hive)
 	return thread != 0 && thread == hive__thread_number();
 }
 
+bool hive__acts_for(struct hive *hive, uint32_t worker)
+{
+	struct worker *w = hive__find_io(hive, worker), *here = hive__current_in(hive);
+
+	if (here && (here == w || here->self_id == worker))
+		return true;
+	if (!w || hive__state(hive) == HIVE_STOPPED)
+		return true;
+	return !here && w == load_relaxed(&hive->main) && hive__steps_here(hive);
+}
+
 /* What it does not want to wait for it must not be asked to do by others first. */
 static void become_guest(struct worker *w)
 {
