@@ -168,7 +168,7 @@ endif()
 
 # And those of docs/ui.md.
 if(TARGET hive-bench-ui AND NOT ROPHIVE_SANITIZE AND NOT ROPHIVE_COVERAGE)
-	rophive_test(glib.bench glib hive-bench-ui 0.1 1 -abcdu)
+	rophive_test(glib.bench glib hive-bench-ui 0.1 1 -pabcdu)
 endif()
 
 # The drivers of the peers can be read; the rest of them needs packages.

@@ -4,11 +4,12 @@
  * exact as GLib can, a GThreadPool, and g_idle_add() for what other threads have for it. A fresh process for each turn. Prints a line
  * of JSON each:
  *
- *     hive-bench-ui [SECONDS a turn, 5] [ROUNDS, 1] [LOADS, "-abcd"]
+ *     hive-bench-ui [SECONDS a turn, 5] [ROUNDS, 1] [LOADS, "-pabcdu"]
  *
- *     -  none     a  compute tasks of 5 ms on four threads for each processor     b  1,000 timers of 100 ms each
- *     c  100,000 posts a second, from two threads, to the thread with the frames   d  a worker that is blocked for as long as it takes
- *     u  the same as c, but all of them say "update this once"                                                          */
+ *     -  none         p  compute tasks of 5 ms, as many threads as processors, four times as many tasks
+ *     a  the same with four threads for each processor       b  1,000 timers of 100 ms each
+ *     c  100,000 posts a second, from two threads, to the thread with the frames       u  the same, but all of them say "update this once"
+ *     d  another worker is blocked for five seconds                                                                     */
 #include <glib.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -78,6 +79,12 @@ static void block(void)
 static int processors(void)
 {
 	return (int)hive_cpus();
+}
+
+/* Compute tasks that are under way or wait. */
+static int tasks(void)
+{
+	return load == 'p' ? 4 * processors() : load == 'a' ? 8 * processors() : 0;
 }
 
 /* Posters keep to a grid of milliseconds: 50 posts each in every one. */
@@ -213,7 +220,7 @@ static void begin_hive(void *arg)
 	(void)arg;
 	hive_frames_init(&clock_of_frames, on_frame, NULL);
 	check(hive_frames_start(&clock_of_frames, PERIOD), "hive_frames_start");
-	for (int i = 0; i < 8 * processors() && load == 'a'; i++)
+	for (int i = 0; i < tasks(); i++)
 		check(hive_post_compute(hive, compute_and_again, NULL), "hive_post_compute");
 	for (int i = 0; i < TIMERS && load == 'b'; i++) {
 		hive_timer_init(&timers[i], on_timer, NULL);
@@ -325,7 +332,7 @@ static void run_glib(void)
 
 	loop = g_main_loop_new(NULL, FALSE);
 	pool = g_thread_pool_new(pool_task, NULL, threads, TRUE, NULL);
-	for (int i = 0; i < 8 * processors() && load == 'a'; i++)
+	for (int i = 0; i < tasks(); i++)
 		g_thread_pool_push(pool, &pool, NULL);
 	for (guint i = 0; i < TIMERS && load == 'b'; i++)
 		g_timeout_add(i / 10, start_timeout, NULL);
@@ -373,11 +380,11 @@ static int take_turn(bool ours)
 int main(int argc, char **argv)
 {
 	int rounds = argc > 2 ? atoi(argv[2]) : 1, bad = 0;
-	const char *loads = argc > 3 ? argv[3] : "-abcd";
+	const char *loads = argc > 3 ? argv[3] : "-pabcdu";
 
 	seconds = argc > 1 ? atof(argv[1]) : seconds;
-	if (seconds < 0.1 || rounds < 1 || strspn(loads, "-abcdu") != strlen(loads)) {
-		fputs("usage: hive-bench-ui [SECONDS a turn, 5] [ROUNDS, 1] [LOADS, \"-abcd\"; u]\n", stderr);
+	if (seconds < 0.1 || rounds < 1 || strspn(loads, "-pabcdu") != strlen(loads)) {
+		fputs("usage: hive-bench-ui [SECONDS a turn, 5] [ROUNDS, 1] [LOADS, \"-pabcdu\"]\n", stderr);
 		return 2;
 	}
 	for (int round = 0; round < rounds; round++)
