@@ -24,6 +24,7 @@ struct ui {
 	struct hive_frames clock;
 	struct frames frames;
 	struct hive_update update;
+	_Atomic int64_t answers; /* of the main worker */
 	atomic_bool unblock;
 	int64_t updates, shown;
 	int64_t end_ns;
@@ -44,7 +45,7 @@ static void start_clock(void *arg)
 	int error = hive_frames_start(&ui->clock, FRAMES_PERIOD_NS);
 	if (error)
 		tally_fail(error);
-	tally_add();
+	atomic_fetch_add(&ui->answers, 1);
 }
 
 static void stop_clock(void *arg)
@@ -52,14 +53,21 @@ static void stop_clock(void *arg)
 	struct ui *ui = arg;
 	ui->end_ns = sync_now();
 	hive_frames_stop(&ui->clock);
-	tally_add();
+	atomic_fetch_add(&ui->answers, 1);
 }
 
 static int on_main(struct ui *ui, hive_fn *fn)
 {
-	uint64_t target = tally_total() + 1;
+	int64_t limit_ns = sync_now() + BENCH_PATIENCE_NS, target = atomic_load(&ui->answers) + 1;
 	int error = hive_post_to(ui->rig.hive, HIVE_WORKER_MAIN, fn, ui);
-	return error ? bench_failed("hive_post_to", error) : tally_wait(target, BENCH_PATIENCE_NS, HIVE_US(200));
+	if (error)
+		return bench_failed("hive_post_to", error);
+	while (atomic_load(&ui->answers) < target) {
+		if (sync_now() > limit_ns)
+			return bench_timeout("the main worker", (uint64_t)target, (uint64_t)atomic_load(&ui->answers));
+		sync_sleep(HIVE_US(200));
+	}
+	return tally_error() ? bench_failed("the frame clock", tally_error()) : BENCH_OK;
 }
 
 /* ---- the loads ---- */
@@ -185,7 +193,7 @@ static int send(struct ui *ui, const struct load *load, int64_t span_ns)
 	}
 	sync_sleep_until(first_ns + span_ns);
 	int code = on_main(ui, stop_clock);
-	return code ? code : tally_wait(target + 1, BENCH_PATIENCE_NS, HIVE_MS(1));
+	return code ? code : tally_wait(target, BENCH_PATIENCE_NS, HIVE_MS(1));
 }
 
 static void put(struct record *result, const char *load, const char *name, double value)
