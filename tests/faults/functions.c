@@ -16,6 +16,7 @@
 #include "process.h"
 #include "strands.h"
 #include "swept.h"
+#include "ui.h"
 #include "wrap.h"
 
 enum state { NO_HIVE, CREATED, RUNNING, INSIDE };
@@ -96,6 +97,17 @@ static const struct row rows[] = {
 	{ "hive_post_self", INSIDE, FAILS, self, fill_self },
 	{ "hive_post_self_after", INSIDE, FAILS, self_after, NULL },
 	{ "hive_post_self_after", INSIDE, FAILS, self_after, fill_self_after },
+	{ "hive_guest_start", NO_HIVE, FAILS, guest_start, make_guest },
+	{ "hive_guest_step", NO_HIVE, SILENT, guest_step, start_guest },
+	{ "hive_update_init", CREATED, SILENT, update_init, NULL },
+	{ "hive_update_post", RUNNING, FAILS, update_post, NULL },
+	{ "hive_update_post", INSIDE, FAILS, update_post, fill_parcels },
+	{ "hive_update_stop", INSIDE, SILENT, update_stop, make_update },
+	{ "hive_frames_init", CREATED, SILENT, frames_init, NULL },
+	{ "hive_frames_start", INSIDE, FAILS, frames_start, make_frames },
+	{ "hive_frames_stop", INSIDE, SILENT, frames_stop, start_frames },
+	{ "hive_frames_align", INSIDE, SILENT, frames_align, start_frames },
+	{ "hive_frames_read", CREATED, SILENT, frames_read, make_frames },
 	{ "hive_timer_init", CREATED, SILENT, timer_init, NULL },
 	{ "hive_timer_start", INSIDE, FAILS, timer_start, make_timer },
 	{ "hive_timer_start", INSIDE, SILENT, timer_start, arm_timer },

@@ -22,8 +22,11 @@ static struct hive *create_on(const char *name, const struct hive_host *host, in
 {
 	struct hive_worker_options io = { .core = core_of(name) };
 
-	return real_create(
-		(struct hive_options){ .io_workers = 1, .compute_workers = compute, .io = &io, .host = host });
+	return real_create((struct hive_options){ .io_workers = 1,
+	                                          .compute_workers = compute,
+	                                          .io = &io,
+	                                          .host = host,
+	                                          .stall_ns = HIVE_OFF /* no thread for that */ });
 }
 
 static void end(struct hive *hive)

@@ -234,8 +234,9 @@ TEST(four_threads_post_and_the_last_of_each_is_seen)
 	int posts = 20000 / test_slowness() + 100;
 
 	hive_update_init(&m.update, m.hive, HIVE_WORKER_MAIN, look_at_writers, &m);
-	for (int i = 0; i < THREADS; i++) {
+	for (int i = 0; i < THREADS; i++) /* all, before one of them posts */
 		writers[i] = (struct writer){ .m = &m, .posts = posts };
+	for (int i = 0; i < THREADS; i++) {
 		CHECK_EQ(pthread_create(&threads[i], NULL, write_and_post, &writers[i]), 0);
 	}
 	for (int i = 0; i < THREADS; i++)
