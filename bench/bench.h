@@ -33,6 +33,8 @@ struct bench_params {
 	enum hive_timers timers;
 	enum hive_order order;
 	const struct hive_core_ops *core; /* NULL: the library's choice */
+	const char *load;                 /* mixed_ui: only this one; NULL: all */
+	bool ui;                          /* the main worker has the manners of a UI */
 	/* input and output */
 	enum bench_style style;
 	int32_t connections, idle, depth, deadline_ms;

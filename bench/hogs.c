@@ -33,11 +33,16 @@ static void hog(void *arg)
 
 int hogs_start(struct hogs *hogs, struct rig *rig)
 {
+	return hogs_start_chains(hogs, rig, HOGS_CHAINS);
+}
+
+int hogs_start_chains(struct hogs *hogs, struct rig *rig, int chains)
+{
 	hogs->hive = rig->hive;
 	atomic_init(&hogs->stop, false);
 	atomic_init(&hogs->chains, 0);
 	atomic_init(&hogs->done, 0);
-	for (int i = 0; i < HOGS_CHAINS; i++) {
+	for (int i = 0; i < chains; i++) {
 		atomic_fetch_add(&hogs->chains, 1);
 		int error = hive_post_compute(hogs->hive, hog, hogs);
 		if (error) {

@@ -16,6 +16,7 @@ struct hogs {
 };
 
 int hogs_start(struct hogs *hogs, struct rig *rig);
+int hogs_start_chains(struct hogs *hogs, struct rig *rig, int chains);
 /* Until no chain is left. */
 int hogs_stop(struct hogs *hogs);
 int64_t hogs_done(const struct hogs *hogs);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "options.h"
 #include "presets.h"
+#include "ui_loads.h"
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ static const char usage_text[] =
 	"  --budget N         local tasks per beat, or adaptive; default: the preset's\n"
 	"  --timers KIND      how the workers keep their timers: heap or wheel\n"
 	"  --order NAME       of local tasks: newest or oldest first; default: the preset's\n"
+	"  --load NAME        mixed_ui: only this load: compute, timers, posts, block, updates\n"
 	"  --style NAME       echo_server, file_…: fibers, ops (callbacks); for the server also raw (a plain epoll loop)\n"
 	"                     and lent (callbacks that repeat, with buffers that are lent); bus…: dispatcher, key, hive;\n"
 	"                     default: workers take by themselves\n"
@@ -155,6 +157,7 @@ enum option_id {
 	OPTION_BUDGET,
 	OPTION_TIMERS,
 	OPTION_ORDER,
+	OPTION_LOAD,
 	OPTION_STYLE,
 	OPTION_CONNECTIONS,
 	OPTION_IDLE,
@@ -192,6 +195,7 @@ static const struct option known[] = {
 	{ "budget", required_argument, NULL, OPTION_BUDGET },
 	{ "timers", required_argument, NULL, OPTION_TIMERS },
 	{ "order", required_argument, NULL, OPTION_ORDER },
+	{ "load", required_argument, NULL, OPTION_LOAD },
 	{ "style", required_argument, NULL, OPTION_STYLE },
 	{ "connections", required_argument, NULL, OPTION_CONNECTIONS },
 	{ "idle", required_argument, NULL, OPTION_IDLE },
@@ -271,6 +275,9 @@ static bool apply_value(struct options *options, int option, const char *value)
 		return parse_timers(value, &params->timers);
 	case OPTION_ORDER:
 		return parse_order(value, &params->order);
+	case OPTION_LOAD:
+		params->load = value;
+		return ui_loads_know(value);
 	default:
 		return apply_io_value(params, option, value);
 	}

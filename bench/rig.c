@@ -11,6 +11,7 @@ static int attach_one(struct rig *rig, const struct bench_params *params, enum h
 		options.timers = params->timers;
 		options.local_budget = params->budget;
 		options.steal_attempts = params->no_stealing ? HIVE_OFF : 0;
+		options.ui = params->ui && index == 0;
 	}
 	if (params->pin) {
 		cpu = machine_allowed_cpu((size_t)index);

@@ -3,10 +3,11 @@
 #include "hogs.h"
 #include "rig.h"
 #include "tally.h"
+#include "ui_loads.h"
 #include <stdlib.h>
 
 /* mixed, mixed_ui: hogs saturate the compute workers while tiny tasks come from outside, a thousand a second, open loop;
- * with _ui the main worker keeps a 60 Hz frame timer as well. The hogs also run by themselves, before and after, in the
+ * with _ui the main worker keeps a 60 Hz frame timer as well, and then come the loads of scenario_mixed_ui.c. The hogs also run by themselves, before and after, in the
  * same hive: whether anybody hurt them is then a ratio and not a matter of the machine's mood.                        */
 #define IO_WORKERS 2 /* main and one more */
 #define TINY_PERIOD_NS HIVE_MS(1)
@@ -176,5 +177,6 @@ int bench_mixed_ui(const struct bench_params *params, struct record *result)
 	static struct mixed mixed;
 	static struct ui ui;
 	mixed = (struct mixed){ .ui = &ui };
-	return run_mixed(&mixed, params, result);
+	int code = params->load ? BENCH_OK : run_mixed(&mixed, params, result);
+	return code ? code : ui_loads_run(params, result);
 }

@@ -35,7 +35,7 @@ const struct bench_scenario bench_scenarios[] = {
 	  bench_delay },
 	{ "mixed", "2 ms hogs on T compute workers, 1,000 tiny tasks a second from outside", "p99_ns", 0, 1, 0, 3,
 	  bench_mixed },
-	{ "mixed_ui", "as mixed, with a 60 Hz frame timer on the main worker", "late_p99_ns", 0, 1, 0, 3,
+	{ "mixed_ui", "frames of 60 Hz on the main worker: as mixed, and beside five loads", "late_p99_ns", 0, 1, 0, 3,
 	  bench_mixed_ui },
 	{ "idle", "T IO and T compute workers with nothing to do: CPU time and context switches", "cpu_percent", 2, 0,
 	  0, 5, bench_idle },

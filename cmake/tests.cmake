@@ -21,7 +21,7 @@ target_link_libraries(rophive_test_support PUBLIC rophive_static m)
 # Half of the time of a build would be that of optimizing tests. Those in which queues and protocols are compiled as headers are optimized;
 # the others, too, in the stage optimized of scripts/test-long.
 option(ROPHIVE_QUICK_TESTS "Compile tests that only call the library without optimization" ON)
-set(quick_folders api bus core dns faults fiber httpd io sched sync tls)
+set(quick_folders api bus core dns faults fiber glib httpd io sched sync tls ui)
 
 # The bigger example: all of it but main() is also there for its tests.
 file(GLOB httpd_sources CONFIGURE_DEPENDS examples/httpd/*.c)
@@ -52,6 +52,13 @@ endif()
 if(NOT TARGET rophive_dns)
 	list(FILTER tests EXCLUDE REGEX "^dns/")
 endif()
+if(NOT TARGET rophive_glib)
+	list(FILTER tests EXCLUDE REGEX "^glib/")
+endif()
+if(ROPHIVE_SANITIZE MATCHES "thread") # it says why
+	list(FILTER tests EXCLUDE REGEX "^glib/threads\\.c$")
+endif()
+list(FILTER tests EXCLUDE REGEX "^gtk/") # cmake/ui.cmake
 foreach(file ${tests})
 	cmake_path(GET file PARENT_PATH folder)
 	cmake_path(GET file STEM name)
@@ -67,6 +74,11 @@ foreach(file ${tests})
 	if(folder MATCHES "^(tls|dns)$")
 		target_link_libraries(${name} PRIVATE rophive_${folder}_static)
 	endif()
+	if(folder STREQUAL "glib")
+		target_link_libraries(${name} PRIVATE rophive_glib_static)
+		target_compile_definitions(${name} PRIVATE TEST_GLIB=1)
+		target_include_directories(${name} SYSTEM PRIVATE ${ROPHIVE_GLIB2_INCLUDE_DIRS})
+	endif()
 	if(folder MATCHES "^(stress|soak)$")
 		set_tests_properties(${name} PROPERTIES PROCESSORS 2) # they fill the machine by themselves
 	elseif(folder STREQUAL "httpd")
@@ -78,7 +90,7 @@ foreach(file ${tests})
 	if(name STREQUAL "fiber.backtrace") # dumps lead through the frames of a user who has them
 		target_compile_options(${name} PRIVATE -fno-omit-frame-pointer)
 	endif()
-	if(name STREQUAL "dns.faults")
+	if(name MATCHES "^(dns|glib).faults$")
 		target_link_options(${name} PRIVATE -Wl,--wrap=realloc)
 	endif()
 	if(name STREQUAL "bus.memory") # an allocator that aborts
@@ -102,6 +114,20 @@ foreach(file ${tests})
 		endforeach()
 	endif()
 endforeach()
+
+# What every core owes its worker, for the one of GLib.
+if(TARGET rophive_glib)
+	foreach(name contract wait)
+		add_executable(glib.${name} tests/core/${name}.c)
+		rophive_flags(glib.${name})
+		target_compile_definitions(glib.${name} PRIVATE TEST_GLIB=1)
+		target_include_directories(glib.${name} SYSTEM PRIVATE ${ROPHIVE_GLIB2_INCLUDE_DIRS})
+		target_compile_options(glib.${name} PRIVATE $<$<BOOL:${ROPHIVE_QUICK_TESTS}>:-O0>)
+		target_link_libraries(glib.${name} PRIVATE rophive_test_support rophive_glib_static)
+		set_target_properties(glib.${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+		rophive_test(glib.${name} glib glib.${name})
+	endforeach()
+endif()
 
 # Clients that others have written. 77: they are not installed.
 rophive_test(httpd.clients httpd ${PROJECT_SOURCE_DIR}/tests/httpd/clients $<TARGET_FILE:httpd>)
@@ -140,6 +166,11 @@ if(TARGET hive-bench-tls AND NOT ROPHIVE_SANITIZE AND NOT ROPHIVE_COVERAGE)
 	rophive_test(tls.bench tls hive-bench-tls 0.1 1 2)
 endif()
 
+# And those of docs/ui.md.
+if(TARGET hive-bench-ui AND NOT ROPHIVE_SANITIZE AND NOT ROPHIVE_COVERAGE)
+	rophive_test(glib.bench glib hive-bench-ui 0.1 1 -pabcdu)
+endif()
+
 # The drivers of the peers can be read; the rest of them needs packages.
 rophive_test(tool.peers tool ${PROJECT_SOURCE_DIR}/bench/peers/run --help)
 rophive_test(tool.peers_httpd tool ${PROJECT_SOURCE_DIR}/bench/peers/httpd --help)
@@ -152,6 +183,7 @@ endif()
 if(NOT TARGET rophive_tls)
 	list(FILTER examples EXCLUDE REGEX "_tls_[a-z_]*\\.c$")
 endif()
+list(FILTER examples EXCLUDE REGEX "/ui_(guest_glib|window)\\.c$") # cmake/ui.cmake
 foreach(file ${examples})
 	cmake_path(GET file STEM name)
 	add_executable(example.${name} ${file})
@@ -164,6 +196,8 @@ foreach(file ${examples})
 	endif()
 	rophive_test(example.${name} example example.${name})
 endforeach()
+
+include(cmake/ui.cmake) # windows
 
 # What gdb sees of fibers: not with emulators or sanitizers, which it would see instead, nor without debug information.
 if(CMAKE_BUILD_TYPE MATCHES "^(Debug|RelWithDebInfo)$" AND NOT ROPHIVE_SANITIZE AND NOT CMAKE_CROSSCOMPILING)

@@ -40,7 +40,7 @@ configure_for() {
 }
 
 build_gcc() { configure . gcc; }
-build_clang() { configure clang clang "${lines[@]}"; }
+build_clang() { configure clang clang "${lines[@]}" -DROPHIVE_WINDOWS=OFF; }
 build_asan() { configure asan gcc "${asan_build[@]}"; }
 build_tsan() { configure tsan gcc "${tsan_build[@]}"; }
 build_aarch64() { configure_for aarch64; }

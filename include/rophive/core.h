@@ -35,7 +35,11 @@ struct hive_core_ops {
 	uint32_t native_ops;
 	int (*submit)(struct hive_core *core, struct hive_op *op);
 	void (*cancel)(struct hive_core *core, struct hive_op *op);
-	void *reserved[3];
+	/* Owner thread. Optional (NULL): a descriptor that polls readable while turn(0) would deliver something, or was told to return; it stays the
+	 * same. From the first call on somebody else waits for it (hive_guest_start()), and a turn(0) also takes back what a wake has left there.
+	 * A descriptor, or -errno.                                                                                         */
+	int (*fd)(struct hive_core *core);
+	void *reserved[2];
 };
 
 /* Any thread. "epoll", "poll", "uring", or "best": what HIVE_CORE in the environment names, if it can be had, else epoll. What is named
@@ -47,6 +51,17 @@ void hive_source_deliver(struct hive_source *source, uint32_t events);
 /* Owner thread, inside turn(). An operation that was submitted is complete; `more`: this is one of several results. -EAGAIN, for what is
  * about sockets, pipes and terminals: nothing has happened, and it is done by readiness from here on.                        */
 void hive_op_deliver(struct hive_op *op, int64_t result, bool more);
+
+/* For a core that is the loop of somebody else, whose callbacks come by no source: all around those that it calls in one turn(). Worker and
+ * callbacks are as if in a source's: it counts as awake. Without effect where it is not inside turn().                         */
+/* Owner thread, inside turn(). Before them; also in each round of a loop that one of them runs inside (a modal dialog), after its wait. */
+void hive_core_enter(struct hive_core *core);
+/* Owner thread, inside turn(). After them; also before sources are delivered in a loop inside: enter again afterwards. */
+void hive_core_leave(struct hive_core *core);
+/* Owner thread. A loop inside makes one beat, without a turn: 0, and *ret_wait_ns as hive_step_fn has it; the core's wake() is to end the
+ * wait of that loop. -EDEADLK: not between enter and leave, so a task, a timer or a source runs that loop; what it has posted goes out,
+ * and *ret_wait_ns is HIVE_FOREVER. -ESHUTDOWN: the worker is to leave as soon as that loop has ended. -EPERM: not this worker's thread.  */
+int hive_core_beat(struct hive_core *core, int64_t *ret_wait_ns);
 
 /* One beat of a worker without blocking. 0: call again when woken or after *ret_wait_ns (0: at once, HIVE_FOREVER:
  * only when woken). -ESHUTDOWN: it has left, do not call again.                                               */

@@ -17,6 +17,7 @@
 #include <rophive/sync.h>
 #include <rophive/trace.h>
 #include <rophive/timer.h>
+#include <rophive/ui.h>
 #include <rophive/worker.h>
 
 /* The hive itself; and, as everything is included above, the one header that a program needs.
@@ -101,12 +102,25 @@ HIVE_CHECKED int hive_create(const struct hive_options *options, struct hive **r
  * worker of another hive. Join those first.                                                                                */
 int hive_destroy(struct hive *hive);
 
-/* Two ways to give it threads. Each returns -EINVAL without an IO worker, -EALREADY the second time, -ESHUTDOWN after
+/* Three ways to give it threads. Each returns -EINVAL without an IO worker, -EALREADY the second time, -ESHUTDOWN after
  * stop, -EDEADLK on a worker, and the system's code if a thread or a core could not be had: then nothing runs and it may be tried again.   */
 /* Foreign thread. The caller becomes the main worker until stop is complete. */
 int hive_run(struct hive *hive);
 /* Foreign thread. Every worker, the main one too, gets a thread; all are running on return. */
 int hive_start(struct hive *hive);
+/* Foreign thread. Guest: the caller's own loop drives the main worker, step by step; all others get threads. *ret_fd polls readable when
+ * hive_guest_step() has something to do; it belongs to the hive, and stays the same until that returns -ESHUTDOWN, which closes it. Call
+ * hive_guest_step() once after this. -ENOTSUP: the core of the main worker has no descriptor that can be polled ("poll"), or the host has no
+ * threads; then nothing runs, and it may be tried otherwise.                                                             */
+int hive_guest_start(struct hive *hive, int *ret_fd);
+/* Foreign thread: the one that called hive_guest_start(). Beats of the main worker, without blocking, until there is nothing to do or its frame
+ * (frame_ns of its options; 4 ms if they name none) is used up. Then, in the first case, its sleep is announced, so that any later post makes the descriptor
+ * readable. Call it again when it is, or after *ret_wait_ns (0: at once; HIVE_FOREVER: only the descriptor). Between two steps that thread is a foreign one: what it
+ * waits for there must not need the main worker; hive_join() is refused with -EDEADLK.
+ * -ESHUTDOWN: stopped, do not call it again. -EPERM: another thread. -EINVAL: not started as a guest. -EDEADLK: inside a task of this very
+ * worker, that is in a nested loop of the host: nothing is run, and *ret_wait_ns is HIVE_FOREVER; the descriptor may stay readable until the
+ * outer step has returned, so a nested loop leaves it out.                                                              */
+int hive_guest_step(struct hive *hive, int64_t *ret_wait_ns);
 
 /* Any thread. A request, at once: posts are refused; timers, delayed posts not yet due and sources are silent from
  * here, as they alone would never end. HIVE_DRAIN: what is queued runs; at the deadline as HIVE_NOW. HIVE_NOW: what has

@@ -35,9 +35,10 @@ struct hive_worker_stats {
 	uint64_t
 		lane_falls; /* that it sent by the inbox, although there is a mesh: the lane was full, or not to be had */
 	uint64_t lanes;     /* of the mesh, to it: they stay */
-	uint64_t in_lanes; /* at this moment: sent to it by a lane, and not yet taken */
-	uint64_t forks;    /* of other workers' groups, that it took over */
-	uint64_t reserved[5];
+	uint64_t in_lanes;   /* at this moment: sent to it by a lane, and not yet taken */
+	uint64_t forks;      /* of other workers' groups, that it took over */
+	uint64_t frames_cut; /* beats that its frame has ended before all had their turn */
+	uint64_t reserved[4];
 };
 
 enum hive_format { HIVE_FORMAT_TEXT = 0, HIVE_FORMAT_JSON = 1 };

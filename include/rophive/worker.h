@@ -57,7 +57,16 @@ struct hive_worker_options {
 	bool no_steal;        /* nobody steals from it, and it steals from nobody */
 	bool keep_signals;    /* keep the mask of the thread that starts it; default: block all but what faults raise */
 	int32_t ring_entries; /* of a core with a ring ("uring"): what it sends at once, 4 … 32768; 0: 256 */
-	uint64_t reserved[8]; /* must be zero */
+	/* The manners of a UI thread: frame_ns 4 ms, a small share of the pool, which others are asked to serve first; it does not steal
+	 * (others may steal from it), and looks at events in each beat whatever the preset says. IO workers only. docs/scheduling.md   */
+	bool ui;
+	/* Tasks taken from the shared pool in a beat, at most 256; 0: pool_batch, ui: 1. HIVE_OFF: none, as long as there is an IO worker
+	 * without this and the hive does not stop.                                                                         */
+	int32_t pool_share;
+	/* Longest beat, beyond the task that is running: then events come again, and what had no turn is the first of the next beat. 0: no
+	 * limit but those of its steps, ui: 4 ms; HIVE_OFF: none for a ui either. A guest's step is as long.                */
+	int64_t frame_ns;
+	uint64_t reserved[6]; /* must be zero */
 };
 
 /* Any thread. Before run: registered, no thread yet. While running: its thread starts, and the call returns when

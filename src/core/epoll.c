@@ -19,6 +19,7 @@ struct epoll_core {
 	int epoll_fd, wake_fd;
 	uint32_t sources; /* added ones */
 	bool coarse;      /* the kernel has no epoll_pwait2 */
+	bool polled;      /* somebody else waits for epoll_fd */
 	struct alarmfd alarm;
 	int next, count; /* of the batch under way */
 	struct epoll_event batch[BATCH];
@@ -209,7 +210,7 @@ static int epoll_core_turn(struct hive_core *core, int64_t timeout_ns)
 	struct epoll_core *c = of(core);
 	int n;
 
-	if (timeout_ns == 0 && c->sources == 0)
+	if (timeout_ns == 0 && c->sources == 0 && !c->polled)
 		return 0; /* nothing can be ready: no system call */
 	n = wait_for_events(c, timeout_ns);
 	if (n < 0)
@@ -267,6 +268,13 @@ static void epoll_core_remove(struct hive_core *core, struct hive_source *source
 			c->batch[i].data.ptr = NULL;
 }
 
+/* A wake that nobody has fetched leaves it readable: from here on each turn looks. */
+static int epoll_core_fd(struct hive_core *core)
+{
+	of(core)->polled = true;
+	return of(core)->epoll_fd;
+}
+
 const struct hive_core_ops hive__core_epoll = {
 	.name = "epoll",
 	.kinds = 1u << HIVE_SOURCE_FD,
@@ -278,4 +286,5 @@ const struct hive_core_ops hive__core_epoll = {
 	.add = epoll_core_add,
 	.modify = epoll_core_modify,
 	.remove = epoll_core_remove,
+	.fd = epoll_core_fd,
 };

@@ -23,7 +23,9 @@ enum { NEXT = 1, SOON = 3 };                              /* answers to be made 
 
 /* ---- opening ---- */
 
-static int set_up(struct io_uring *ring, uint32_t entries, uint32_t *ret_features)
+enum { WAY_BEST, WAY_POLLED }; /* with which one to begin: all, or those that can be polled by their descriptor */
+
+static int set_up(struct io_uring *ring, uint32_t entries, size_t first_way, uint32_t *ret_features)
 {
 	/* What later kernels do better, flag by flag: answers are made when this thread asks for them, and nobody interrupts it
 	 * for their sake; one bad entry does not keep the others from being sent.                                             */
@@ -38,7 +40,7 @@ static int set_up(struct io_uring *ring, uint32_t entries, uint32_t *ret_feature
 	};
 	int r = -EINVAL;
 
-	for (size_t i = 0; r == -EINVAL && i < sizeof ways / sizeof *ways; i++) {
+	for (size_t i = first_way; r == -EINVAL && i < sizeof ways / sizeof *ways; i++) {
 		struct io_uring_params params = { .flags = ways[i] | IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE,
 			                          .cq_entries = entries * ANSWERS };
 
@@ -115,10 +117,10 @@ static bool is_passing(int error)
 	return error == -EINTR || error == -EAGAIN || error == -EBUSY;
 }
 
-static int open_ring(struct uring_core *c, uint32_t entries)
+static int open_ring(struct uring_core *c, uint32_t entries, size_t first_way)
 {
 	uint32_t features;
-	int r = set_up(&c->ring, entries, &features);
+	int r = set_up(&c->ring, entries, first_way, &features);
 
 	if (r < 0)
 		return r;
@@ -140,7 +142,7 @@ static int open_fds(struct uring_core *c, uint32_t entries)
 	c->wake_fd = wakefd_open();
 	if (c->wake_fd < 0)
 		return c->wake_fd;
-	r = open_ring(c, entries);
+	r = open_ring(c, entries, WAY_BEST);
 	if (r < 0)
 		close(c->wake_fd);
 	return r;
@@ -307,6 +309,18 @@ static void answer_some(struct uring_core *c)
 	}
 }
 
+/* Who waits elsewhere sends nothing when he begins to wait: what answers have asked for goes off now. -EAGAIN: the kernel does not take all of
+ * it at the moment, and a later turn has to send it.                                                                    */
+static int send_rest(struct uring_core *c)
+{
+	hive__ops_send(c);
+	hive__watches_send(c);
+	arm_waker(c);
+	if (io_uring_sq_ready(&c->ring) > 0)
+		io_uring_submit(&c->ring);
+	return io_uring_sq_ready(&c->ring) > 0 || c->listed || c->late || !c->waker_is_armed ? -EAGAIN : 0;
+}
+
 static int uring_turn(struct hive_core *core, int64_t timeout_ns)
 {
 	struct uring_core *c = uring_of(core);
@@ -321,12 +335,39 @@ static int uring_turn(struct hive_core *core, int64_t timeout_ns)
 	if ((r == -EAGAIN || r == -EBUSY) && timeout_ns != 0)
 		r = wait_out_famine(c, timeout_ns);
 	answer_some(c);
-	return r >= 0 || r == -ETIME || is_passing(r) ? 0 : r;
+	if (r < 0 && r != -ETIME && !is_passing(r))
+		return r;
+	return c->polled ? send_rest(c) : 0;
 }
 
 static void uring_wake(struct hive_core *core)
 {
 	wakefd_signal(uring_of(core)->wake_fd);
+}
+
+/* A ring whose answers are made when this thread asks for them tells nobody who polls it that there is something to ask for; nor does, on all kernels, a
+ * counter that is registered with it. So this one becomes a ring whose answers are made as soon as the thread is in the kernel, and a wait there is interrupted
+ * for that. Nothing but the waker is in it yet.                                                                         */
+static int uring_fd(struct hive_core *core)
+{
+	struct uring_core *c = uring_of(core);
+	struct io_uring old = c->ring;
+	bool armed = c->waker_is_armed;
+	int r = 0;
+
+	if (old.flags & IORING_SETUP_DEFER_TASKRUN) {
+		c->waker_is_armed = false;
+		r = open_ring(c, old.sq.ring_entries, WAY_POLLED);
+	}
+	if (r < 0) {
+		c->ring = old;
+		c->waker_is_armed = armed;
+		return r;
+	}
+	if (old.flags & IORING_SETUP_DEFER_TASKRUN)
+		io_uring_queue_exit(&old);
+	c->polled = true;
+	return c->ring.ring_fd;
 }
 
 const struct hive_core_ops hive__core_uring = {
@@ -343,5 +384,6 @@ const struct hive_core_ops hive__core_uring = {
 	.native_ops = URING_OPS,
 	.submit = hive__uring_submit,
 	.cancel = hive__uring_cancel,
+	.fd = uring_fd,
 };
 #endif

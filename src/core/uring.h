@@ -48,6 +48,7 @@ struct uring_core {
 	uint32_t late_count;
 	struct buffer_ring *buffer_rings;
 	uint32_t turns; /* how many there were */
+	bool polled;    /* somebody else waits for the descriptor of the ring */
 	bool enough;    /* of the answers in this one: somebody has had so many that others are due */
 };
 

@@ -31,6 +31,7 @@
 #define IDLE_SLEEPER ((uint64_t)1)
 #define IDLE_SEARCHER ((uint64_t)1 << 32)
 #define IDLE_NOBODY UINT32_MAX
+#define IDLE_LAST UINT16_MAX /* as the CPU of one that shall be claimed after all others of its word */
 
 struct idle {
 	alignas(CACHE_LINE) ATOMIC(uint64_t) count;              /* A  sleepers + searchers << 32 */
@@ -115,16 +116,20 @@ static inline bool idle_is_asleep(struct idle *s, uint32_t worker)
 	return load_relaxed(&s->asleep[worker / 64]) & idle_bit(worker);
 }
 
-/* The sleeper of one word that is cheapest to reach: one that last ran on the caller's CPU, else any. */
+/* The sleeper of one word that is cheapest to reach: one that last ran on the caller's CPU, else any, else one that wants to be the last. */
 static inline uint32_t idle_choose(struct idle *s, uint32_t word, uint64_t bits, uint32_t cpu)
 {
-	for (uint64_t rest = bits; rest; rest &= rest - 1) {
-		uint32_t worker = word * 64 + (uint32_t)__builtin_ctzll(rest);
+	uint32_t any = IDLE_NOBODY;
 
-		if (load_relaxed(&s->cpu[worker]) == cpu)
+	for (uint64_t rest = bits; rest; rest &= rest - 1) {
+		uint32_t worker = word * 64 + (uint32_t)__builtin_ctzll(rest), its = load_relaxed(&s->cpu[worker]);
+
+		if (its == cpu)
 			return worker;
+		if (any == IDLE_NOBODY && its != IDLE_LAST)
+			any = worker;
 	}
-	return word * 64 + (uint32_t)__builtin_ctzll(bits);
+	return any != IDLE_NOBODY ? any : word * 64 + (uint32_t)__builtin_ctzll(bits);
 }
 
 /* Any thread that saw one in the count (S1). Claims one sleeper; workers from `limit` on, rounded up to 64, are not looked at. IDLE_NOBODY: there is none.

@@ -142,7 +142,7 @@ static const char *doing(struct workers *set, struct worker *w)
 {
 	if (load_relaxed(&w->gone))
 		return "gone";
-	if (load_relaxed(&set->idle.asleep[w->index / 64]) & idle_bit(w->index))
+	if (idle_is_asleep(&set->idle, w->index) || (w->setup.keeps_out && idle_is_asleep(&w->hive->outside, w->index)))
 		return "asleep";
 	return load_relaxed(&w->leave) ? "awake, leaving" : "awake";
 }

@@ -164,6 +164,11 @@ bool hive__tie_is_here(const struct timer_tie *tie);
 /* Owner thread. It is not on its way here, or is here now. NULL is. */
 bool hive__timer_has_arrived(struct hive_timer *timer);
 
+/* Owner thread. hive_timer_start(), for a point of the clock. */
+int hive__timer_start_at(struct hive_timer *timer, int64_t due_ns, int64_t period_ns);
+/* Any thread. The caller is this worker, or the one who calls its steps; or it has left, and there is nobody who is. */
+bool hive__acts_for(struct hive *hive, uint32_t worker);
+
 /* Any thread. The hive without threads that this thread makes go on; NULL: there is none. */
 struct hive *hive__guest_world(void);
 /* A thread that is not a worker waits until the word is another one. 0 or -ETIMEDOUT. */

@@ -120,6 +120,7 @@ static struct hive *new_hive(const struct hive_options *o)
 	lock_init(&hive->drop_lock);
 	idle_init(&hive->io.idle);
 	idle_init(&hive->compute.idle);
+	idle_init(&hive->outside);
 	pool_init(&hive->pool, &hive->memory, TUNE_KEEP_CHUNKS);
 	levels_init(&hive->compute_pool, &hive->memory, TUNE_KEEP_CHUNKS);
 	return hive;
@@ -206,7 +207,7 @@ int hive_destroy(struct hive *hive)
 	state = hive__state(hive);
 	if (state == HIVE_CREATED && hive_stop(hive, HIVE_NOW, HIVE_NOWAIT) == 0)
 		state = HIVE_STOPPED;
-	if (state != HIVE_STOPPED || load_acquire(&hive->in_run)) /* RUN-3 (pairs with RUN-1) */
+	if (state != HIVE_STOPPED || load_acquire(&hive->in_run)) /* RUN-3 (pairs with RUN-1, RUN-4 and RUN-5) */
 		return -EBUSY;
 	hive__join_main(hive);
 	hive__forget(hive);

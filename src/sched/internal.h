@@ -72,7 +72,11 @@ struct hive {
 	ATOMIC(uint32_t) alive;              /* A  workers whose thread has work to do or to clear up */
 	bool main_has_thread, main_joined;   /* L registry_lock */
 	ATOMIC(uint32_t) compute_alive;      /* A  of these: compute workers */
-	ATOMIC(uint32_t) in_run;             /* A  a thread is inside hive_run() */
+	ATOMIC(uint32_t) in_run;             /* A  a thread is inside hive_run(), or calls steps */
+	ATOMIC(uint64_t) guest_thread;       /* A  the number of the thread that calls steps; 0: none does */
+	bool stepping;                       /* O of that thread  it is inside one */
+	ATOMIC(uint32_t) takers;             /* A  live IO workers that do not keep out of the pool */
+	struct idle outside;                 /* A  those that do, asleep: no post to the pool counts on them */
 	ATOMIC(uint32_t) holds;              /* A  answers under way, fibers: while there are any, a drain goes on */
 	ATOMIC(uint64_t) readied;            /* A  guests made ready by threads that are not IO workers */
 	ATOMIC(void *) guests[GUESTS_SORTS]; /* A  what the upper layer keeps for this hive */
@@ -103,6 +107,13 @@ struct hive {
 static inline struct workers *hive__set_of(struct worker *w)
 {
 	return w->kind == HIVE_WORKER_COMPUTE ? &w->hive->compute : &w->hive->io;
+}
+
+/* It leaves the pool to others, as long as there are any and nothing is to be ended. */
+static inline bool hive__is_outside(const struct worker *w)
+{
+	return w->setup.keeps_out && load_relaxed(&w->hive->takers) > 0 &&
+	       load_relaxed(&w->hive->state) < HIVE_DRAINING;
 }
 
 /* Where the caller runs; in a world without threads everybody runs in one place, or the seed would not decide everything. */
@@ -201,6 +212,10 @@ void hive__monitor_look(struct hive *hive);
 bool hive__beat(struct worker *w);
 /* The beat of a worker whose host calls it: the same, but the wait is the host's. */
 bool hive__beat_stepped(struct worker *w, int64_t *ret_wait_ns);
+/* A beat inside a turn of its core, without one. */
+bool hive__beat_nested(struct worker *w, int64_t *ret_wait_ns);
+/* The beats of a guest: as many as there is something to do for, and time. False: it leaves. */
+bool hive__beat_foreign(struct worker *w, int64_t *ret_wait_ns);
 void hive__run_task(struct worker *w, struct hive_task task);
 bool hive__step_next(struct worker *w, struct hive_task *ret_task);
 bool hive__step_would_take(struct worker *w);
@@ -409,6 +424,13 @@ void hive__drop_queues(struct worker *w, bool leaves);
 void hive__silence(struct worker *w);
 
 /* run.c */
+/* As hive_run() and hive_guest_start() begin: the caller is about to be the main worker, and all others have threads, but do not beat yet. With
+ * ret_fd: the descriptor of its core. 0, or -errno and nothing was done.                                                */
+int hive__start_around(struct hive *hive, int *ret_fd);
+/* foreign.c: any thread. The caller calls the steps of this hive: nobody else would, while it waits. */
+bool hive__steps_here(const struct hive *hive);
+/* run.c */
+void hive__now_running(struct hive *hive);
 void hive__finish(struct hive *hive);
 void hive__stop_unstarted(struct hive *hive);
 void hive__join_main(struct hive *hive);

@@ -101,7 +101,8 @@ size_t hive_sizeof(const char *struct_name)
 		SIZE_OF(hive_group_options),  SIZE_OF(hive_tile),         SIZE_OF(hive_reduction),
 		SIZE_OF(hive_select),         SIZE_OF(hive_subscription), SIZE_OF(hive_rate),
 		SIZE_OF(hive_rate_options),   SIZE_OF(hive_limiter),      SIZE_OF(hive_limiter_counts),
-		SIZE_OF(hive_strand_options),
+		SIZE_OF(hive_strand_options), SIZE_OF(hive_update),       SIZE_OF(hive_frames),
+		SIZE_OF(hive_frame),          SIZE_OF(hive_frame_stats),
 	};
 
 	for (size_t i = 0; struct_name && i < sizeof sizes / sizeof *sizes; i++)

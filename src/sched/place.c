@@ -58,6 +58,11 @@ static uint64_t load_of(struct worker *w)
 	return placed + local_size(&w->local);
 }
 
+static bool may_place(struct worker *w)
+{
+	return load_relaxed(&w->stealable) && !load_relaxed(&w->shy);
+}
+
 /* Where nobody may steal nothing is placed. Nor where the lighter one sleeps: then somebody idle shall have it, and that is what the pool is
  * for, which wakes one at a time, and nobody while somebody searches. NULL: nowhere.                                      */
 static struct worker *lighter(struct hive *hive)
@@ -66,9 +71,9 @@ static struct worker *lighter(struct hive *hive)
 
 	if (!hive__draw_two(hive, &a, &b))
 		return NULL;
-	if (b && !load_relaxed(&b->stealable))
+	if (b && !may_place(b))
 		b = NULL;
-	if (!load_relaxed(&a->stealable))
+	if (!may_place(a))
 		a = b;
 	else if (b && load_of(b) < load_of(a))
 		a = b;

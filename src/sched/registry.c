@@ -145,6 +145,12 @@ static void renew(struct worker *w)
 	store_relaxed(&w->cancelled,
 	              0u); /* timer_count goes on: a late poster may just be adding and taking back his one */
 	store_relaxed(&w->stealable, (uint32_t)w->setup.stealing);
+	store_relaxed(&w->shy, (uint32_t)(w->setup.ui || w->setup.keeps_out));
+	w->frame_ns = w->setup.frame_ns > 0 ? w->setup.frame_ns : 0;
+	w->frame_limit_ns = HIVE_FOREVER;
+	w->frame_end_ns = 0;
+	w->frame_part = 0;
+	w->outside = false;
 	w->generation = (w->generation + 1) & (UINT32_MAX >> ID_GENERATION);
 	if (w->generation == 0 || make_id(w) == HIVE_WORKER_MAIN)
 		w->generation = 1;
@@ -211,6 +217,9 @@ static int take_slot(struct hive *hive, const struct hive_worker_options *o, str
 static void set_live(struct worker *w, bool live)
 {
 	slots_set_live(hive__set_of(w), w->index, live);
+	if (w->kind == HIVE_WORKER_IO &&
+	    !w->setup.keeps_out) /* a look at it may be late: who leaves last tells the main worker */
+		add_relaxed(&w->hive->takers, live ? 1u : (uint32_t)-1);
 }
 
 static void free_slot(struct worker *w)

@@ -91,7 +91,7 @@ static int launch_all(struct hive *hive, struct worker *except)
 }
 
 /* A stop that came while we started goes on from here. */
-static void now_running(struct hive *hive)
+void hive__now_running(struct hive *hive)
 {
 	uint32_t starting = HIVE_STARTING;
 
@@ -111,33 +111,75 @@ int hive_start(struct hive *hive)
 	hive->main_has_thread = !hive->stepped;
 	if (hive->stepped)
 		hive__enter_world(hive);
-	now_running(hive);
+	hive__now_running(hive);
 	return 0;
 }
 
-static int run_main(struct hive *hive, struct worker *main)
+/* A descriptor, if it was asked for. */
+static int descriptor_of(struct hive_core *core, int *ret_fd)
 {
-	int64_t slack;
-	int r = hive__worker_open(main);
+	int fd = 0;
 
-	if (r < 0)
-		return undo_start(hive, r);
-	r = launch_all(hive, main);
-	/* Last: the threads of the others inherit what this one has when it makes them. */
+	if (ret_fd)
+		fd = core->ops->fd ? core->ops->fd(core) : -ENOTSUP;
+	if (fd < 0)
+		return fd;
+	if (ret_fd)
+		*ret_fd = fd;
+	return 0;
+}
+
+/* The threads of the others inherit what this one has when it makes them: so it is pinned last. */
+static int launch_and_pin(struct hive *hive, struct worker *main)
+{
+	int r = launch_all(hive, main);
+
 	if (r == 0 && main->setup.cpu_count > 0) {
 		r = hive__thread_pin(main->setup.cpus, main->setup.cpu_count);
 		if (r < 0)
 			undo_start(hive, r);
 	}
+	return r;
+}
+
+static int open_main(struct hive *hive, struct worker *main, int *ret_fd)
+{
+	int r = hive__worker_open(main), fd = -1;
+
+	if (r < 0)
+		return undo_start(hive, r);
+	r = descriptor_of(main->core, ret_fd ? &fd : NULL);
+	r = r < 0 ? undo_start(hive, r) : launch_and_pin(hive, main);
 	if (r < 0) {
 		main->core->ops->close(main->core);
 		main->core = NULL;
 		return r;
 	}
 	main->life = WORKER_RUNNING;
-	slack = hive__thread_timer_slack(1);
+	if (ret_fd)
+		*ret_fd = fd;
+	return 0;
+}
+
+int hive__start_around(struct hive *hive, int *ret_fd)
+{
+	int r = begin_start(hive);
+
+	if (r < 0)
+		return r;
+	store_relaxed(&hive->in_run, 1u);
+	r = open_main(hive, load_relaxed(&hive->main), ret_fd);
+	if (r < 0)
+		store_release(&hive->in_run, 0u); /* RUN-4 (pairs with RUN-2 and RUN-3) */
+	return r;
+}
+
+static void run_main(struct hive *hive, struct worker *main)
+{
+	int64_t slack = hive__thread_timer_slack(1);
+
 	hive__thread_short_slices(TUNE_IO_SLICE_NS);
-	now_running(hive);
+	hive__now_running(hive);
 	hive__set_current(main);
 	hive__worker_start(main);
 	while (hive__beat(main))
@@ -147,7 +189,6 @@ static int run_main(struct hive *hive, struct worker *main)
 	hive__thread_timer_slack(slack);
 	hive__thread_short_slices(0);
 	hive__finish(hive);
-	return 0;
 }
 
 int hive_run(struct hive *hive)
@@ -158,13 +199,12 @@ int hive_run(struct hive *hive)
 		r = hive_start(hive);
 		return r < 0 ? r : hive_join(hive, HIVE_FOREVER);
 	}
-	r = begin_start(hive);
+	r = hive__start_around(hive, NULL);
 	if (r < 0)
 		return r;
-	store_relaxed(&hive->in_run, 1u);
-	r = run_main(hive, load_relaxed(&hive->main));
+	run_main(hive, load_relaxed(&hive->main));
 	store_release(&hive->in_run, 0u); /* RUN-1 (pairs with RUN-2 and RUN-3); the hive may be gone from here on */
-	return r;
+	return 0;
 }
 
 static void finish_set(struct hive *hive, struct workers *set)
@@ -280,11 +320,14 @@ int hive_join(struct hive *hive, int64_t deadline_ns)
 
 		if (state == HIVE_CREATED)
 			return -EINVAL;
+		if (hive__steps_here(hive))
+			return -EDEADLK;
 		r = hive__wait_word(hive, &hive->state, state, deadline_ns);
 		if (r < 0)
 			return r;
 	}
-	while (load_acquire(&hive->in_run)) /* RUN-2 (pairs with RUN-1): hive_run() is about to return */
+	while (load_acquire(
+		&hive->in_run)) /* RUN-2 (pairs with RUN-1, RUN-4 and RUN-5): hive_run() is about to return */
 		hive__thread_yield();
 	hive__join_main(hive);
 	return 0;

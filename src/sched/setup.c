@@ -36,7 +36,13 @@ static bool parameters_are_sane(const struct hive_worker_options *o)
 	       o->private_budget >= 0 && o->timer_budget >= 0 && o->pool_probe_interval >= 0 &&
 	       at_least(o->pool_batch, 0, TUNE_POOL_BATCH_MAX) && o->steal_attempts >= HIVE_OFF &&
 	       o->io_interval >= 0 && o->slice_ns >= 0 && o->spin_ns >= HIVE_OFF &&
-	       (o->ring_entries == 0 || at_least(o->ring_entries, 4, 32768));
+	       (o->ring_entries == 0 || at_least(o->ring_entries, 4, 32768)) &&
+	       at_least(o->pool_share, HIVE_OFF, TUNE_POOL_BATCH_MAX) && o->frame_ns >= HIVE_OFF;
+}
+
+static bool has_manners(const struct hive_worker_options *o)
+{
+	return o->ui || o->pool_share != 0 || o->frame_ns != 0;
 }
 
 /* 0 or -EINVAL. */
@@ -48,7 +54,8 @@ int hive__setup_check(const struct hive_worker_options *o)
 		return -EINVAL;
 	if ((uint32_t)o->order > HIVE_ORDER_OLDEST || (uint32_t)o->victim > HIVE_VICTIM_NEAR)
 		return -EINVAL;
-	if ((o->kind == HIVE_WORKER_COMPUTE && o->core) || !hive__core_is_complete(o->core) || !parameters_are_sane(o))
+	if ((o->kind == HIVE_WORKER_COMPUTE && (o->core || has_manners(o))) || !hive__core_is_complete(o->core) ||
+	    !parameters_are_sane(o))
 		return -EINVAL;
 	if ((uint32_t)o->timers > HIVE_TIMERS_WHEEL || (o->kind == HIVE_WORKER_COMPUTE && o->timers))
 		return -EINVAL;
@@ -151,6 +158,25 @@ static void fill_defaults(const struct hive *hive, struct worker_setup *s, int32
 	s->timers = HIVE_TIMERS_WHEEL;
 }
 
+/* Of a UI thread: what the preset says of these is for others. */
+static void fill_manners(struct worker_setup *s, const struct hive_worker_options *o)
+{
+	int32_t share = or_default(o->pool_share, o->ui ? TUNE_UI_POOL_SHARE : s->pool_batch);
+
+	s->ui = o->ui;
+	s->keeps_out = share == HIVE_OFF;
+	if (!s->keeps_out && share < s->pool_batch)
+		s->pool_batch = share;
+	if (s->keeps_out)
+		s->spin_ns = HIVE_OFF; /* which is a search for what it does not want */
+	s->frame_ns = o->frame_ns ? o->frame_ns : o->ui ? TUNE_FRAME_NS : HIVE_OFF;
+	if (!o->ui)
+		return;
+	s->steal_attempts = or_default(o->steal_attempts, HIVE_OFF);
+	s->io_interval = or_default(o->io_interval, 1);
+	s->pool_first = s->last_now = false;
+}
+
 static void fill_parameters(const struct hive *hive, struct worker_setup *s, const struct hive_worker_options *o)
 {
 	fill_defaults(hive, s, or_default(o->local_capacity, TUNE_LOCAL_CAPACITY), hive__oldest_first(hive, o));
@@ -173,6 +199,7 @@ static void fill_parameters(const struct hive *hive, struct worker_setup *s, con
 		s->spin_ns = HIVE_OFF;
 	s->nice = or_default(o->nice, HIVE_OFF);
 	s->nice_by_default = o->nice == 0 && o->kind == HIVE_WORKER_COMPUTE;
+	fill_manners(s, o);
 	if (o->no_steal)
 		s->steal_attempts = HIVE_OFF;
 }

@@ -28,7 +28,7 @@ bool hive__work_elsewhere(struct worker *w)
 		return false;
 	if (w->kind == HIVE_WORKER_COMPUTE)
 		return !levels_are_empty(&w->hive->compute_pool) || hive__call_for_forks(w);
-	if (!pool_is_empty(&w->hive->pool))
+	if (!w->outside && !pool_is_empty(&w->hive->pool))
 		return true;
 	if (!w->setup.stealing || w->setup.steal_attempts <= 0)
 		return false;
@@ -60,14 +60,31 @@ int64_t hive__time_to_wait(struct worker *w)
 	return due > now ? due - now : 0;
 }
 
+/* Who keeps out of the pool sleeps where no post to it looks for sleepers, and does not count as a searcher when it is woken. What it may have
+ * been searching for until now is told to the others.                                                                   */
+static void choose_bed(struct worker *w)
+{
+	bool outside = hive__is_outside(w);
+
+	if (outside)
+		hive__end_search(w);
+	w->outside = outside;
+}
+
 /* Announces, looks at what others have. While others search, what they find is their business. */
 static void announce_and_look(struct worker *w)
 {
 	uint32_t others, cpu = hive__cpu(w->hive);
 
 	hive__note_place(w, cpu);
+	if (w->setup.keeps_out)
+		choose_bed(w);
 	parking_begin(&w->parking);
-	others = idle_announce(&hive__set_of(w)->idle, w->index, w->searching, cpu);
+	if (w->outside)
+		others = idle_announce(&w->hive->outside, w->index, false, cpu);
+	else
+		others = idle_announce(&hive__set_of(w)->idle, w->index, w->searching,
+		                       load_relaxed(&w->shy) ? (uint32_t)IDLE_LAST : cpu);
 	w->announced = true;
 	hive__mark_searching(w, false);
 	w->found = others == 0 && hive__work_elsewhere(w);
@@ -108,16 +125,20 @@ bool hive__fall_asleep(struct worker *w)
 /* Retracts the announcement, if there is one. A claimed worker owes its waker a search. */
 void hive__get_up(struct worker *w)
 {
+	bool slept_outside = w->outside;
+
 	if (!w->announced)
 		return;
-	w->announced = false;
+	w->announced = w->outside = false;
 	parking_end(&w->parking);
-	if (!idle_retract(&hive__set_of(w)->idle, w->index)) {
+	if (!idle_retract(slept_outside ? &w->hive->outside : &hive__set_of(w)->idle, w->index)) {
 		hive__trail(w, TRAIL_UP, 0);
 		return;
 	}
 	hive__trail(w, TRAIL_CLAIMED, 0);
 	w->claims++;
+	if (slept_outside)
+		return;
 	w->looked_twice = false; /* if for a fork, that push has let others pass again */
 	hive__mark_searching(w, true);
 }
@@ -144,7 +165,8 @@ static bool cpu_to_spare(const struct worker *w)
 	const struct hive *hive = w->hive;
 	uint32_t workers = load_relaxed(&hive->io.count) + load_relaxed(&hive->compute.count);
 	uint32_t asleep = idle_sleepers(load_relaxed(&hive->io.idle.count)) +
-	                  idle_sleepers(load_relaxed(&hive->compute.idle.count));
+	                  idle_sleepers(load_relaxed(&hive->compute.idle.count)) +
+	                  idle_sleepers(load_relaxed(&hive->outside.count));
 
 	return workers < asleep + hive->cpus;
 }

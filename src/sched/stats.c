@@ -46,7 +46,7 @@ int hive_stats_read(const struct hive *hive, struct hive_stats *ret_stats)
 	s.time_ns = hive__now(h);
 	s.io_workers = load_relaxed(&h->io.count);
 	s.compute_workers = load_relaxed(&h->compute.count);
-	s.sleeping = idle_sleepers(io) + idle_sleepers(compute);
+	s.sleeping = idle_sleepers(io) + idle_sleepers(compute) + idle_sleepers(load_relaxed(&h->outside.count));
 	s.searching = (uint32_t)(idle_searchers(io) > 0 ? idle_searchers(io) : 0);
 	s.posted += pool_accepted(&h->pool) + levels_accepted(&h->compute_pool) + load_relaxed(&h->lost_replies) +
 	            load_relaxed(&h->readied);
@@ -120,6 +120,7 @@ static void read_worker(struct worker *w, struct hive_worker_stats *s)
 	s->lane_letters = load_relaxed(&c->lane_letters);
 	s->lane_falls = load_relaxed(&c->lane_falls);
 	s->forks = load_relaxed(&c->forks);
+	s->frames_cut = load_relaxed(&c->frames_cut);
 	if (w->kind == HIVE_WORKER_IO)
 		s->in_lanes = hive__letters_in_lanes(w, &lanes);
 	s->lanes = lanes;
@@ -212,10 +213,10 @@ static int write_worker(int fd, struct hive_worker_stats *s, bool json, bool fir
 		json ? "%s{\"name\":\"%s\",\"core\":\"%s\",\"beats\":%llu,\"ran\":%llu,\"stolen\":%llu,\"stolen_far\":%llu,\"spilled\":%llu,"
 		       "\"woken\":%llu,\"sleeps\":%llu,\"spins\":%llu,\"events\":%llu,\"timers_fired\":%llu,\"local\":%llu,"
 		       "\"private\":%llu,\"lane_letters\":%llu,\"lane_falls\":%llu,\"placed\":%llu,\"timers\":%llu,\"sources\":%llu,\"steal_rounds\":%llu,"
-		       "\"steal_failures\":%llu,\"steal_pauses\":%llu,\"asleep_ns\":%lld}"
+		       "\"steal_failures\":%llu,\"steal_pauses\":%llu,\"frames_cut\":%llu,\"asleep_ns\":%lld}"
 		     : "%s%-16s %-6s beats %llu  ran %llu  stolen %llu  far %llu  spilled %llu  woken %llu  sleeps %llu  spins %llu  "
 		       "events %llu  timers fired %llu  local %llu  private %llu  by lanes %llu  past lanes %llu  placed %llu  timers %llu  sources %llu  "
-		       "steal rounds %llu  failures %llu  pauses %llu  asleep %lld ns\n",
+		       "steal rounds %llu  failures %llu  pauses %llu  frames cut %llu  asleep %lld ns\n",
 		json && !first ? "," : "", s->name, s->core, (unsigned long long)s->beats, (unsigned long long)s->ran,
 		(unsigned long long)s->stolen, (unsigned long long)s->stolen_far, (unsigned long long)s->spilled,
 		(unsigned long long)s->woken, (unsigned long long)s->sleeps, (unsigned long long)s->spins,
@@ -223,7 +224,8 @@ static int write_worker(int fd, struct hive_worker_stats *s, bool json, bool fir
 		(unsigned long long)s->private_tasks, (unsigned long long)s->lane_letters,
 		(unsigned long long)s->lane_falls, (unsigned long long)s->placed, (unsigned long long)s->timers,
 		(unsigned long long)s->sources, (unsigned long long)s->steal_rounds,
-		(unsigned long long)s->steal_failures, (unsigned long long)s->steal_pauses, (long long)s->asleep_ns);
+		(unsigned long long)s->steal_failures, (unsigned long long)s->steal_pauses,
+		(unsigned long long)s->frames_cut, (long long)s->asleep_ns);
 	return write_all(fd, text, (size_t)n);
 }
 

@@ -49,7 +49,7 @@ bool hive__take_from_pool(struct worker *w)
 	w->busy_beats = 0;
 	if (room < max)
 		max = (size_t)room;
-	if (max == 0)
+	if (max == 0 || hive__is_outside(w))
 		return false;
 	wait_for_a_batch(w);
 	n = pool_take_many(&hive->pool, w->take_lane++, batch, max);
@@ -74,7 +74,7 @@ bool hive__run_from_pool(struct worker *w)
 	struct hive_task task;
 
 	w->busy_beats = 0;
-	if (hive__is_halted(w) || pool_take_many(&w->hive->pool, w->take_lane++, &task, 1) == 0)
+	if (hive__is_halted(w) || hive__is_outside(w) || pool_take_many(&w->hive->pool, w->take_lane++, &task, 1) == 0)
 		return false;
 	after_taking(w, 1);
 	hive__run_task(w, task);

@@ -109,11 +109,9 @@ static bool is_ended(const struct hive_timer *timer)
 	return tie && load_relaxed(&tie->ended);
 }
 
-int hive_timer_start(struct hive_timer *timer, int64_t delay_ns, int64_t period_ns)
+/* 0: it may be started here. */
+static int may_start(const struct worker *w, const struct hive_timer *timer, int64_t period_ns)
 {
-	struct worker *w = hive__current();
-	int64_t due_ns;
-
 	if (!is_initialised(timer) || !timer->on_fire || period_ns < 0 || (uint32_t)timer->drift > HIVE_DRIFT_DELAY)
 		return -EINVAL;
 	if (MISUSE(!w || w->kind != HIVE_WORKER_IO, "not on an IO worker"))
@@ -122,10 +120,11 @@ int hive_timer_start(struct hive_timer *timer, int64_t delay_ns, int64_t period_
 		return -EPERM;
 	if (forkmark_is_child(w->hive->mark))
 		return -EOWNERDEAD;
-	if (hive__state(w->hive) >= HIVE_DRAINING)
-		return -ESHUTDOWN;
-	end_move(w, timer);
-	due_ns = time_add(hive__now(w->hive), delay_ns > 0 ? delay_ns : 0);
+	return hive__state(w->hive) >= HIVE_DRAINING ? -ESHUTDOWN : 0;
+}
+
+static int start(struct worker *w, struct hive_timer *timer, int64_t due_ns, int64_t period_ns)
+{
 	if (timer->state == TIMER_IDLE) {
 		int r;
 		struct hive_timer before = *timer;
@@ -140,6 +139,28 @@ int hive_timer_start(struct hive_timer *timer, int64_t delay_ns, int64_t period_
 	if (w->firing == timer)
 		w->firing = NULL;
 	return arm(w, timer, due_ns);
+}
+
+int hive_timer_start(struct hive_timer *timer, int64_t delay_ns, int64_t period_ns)
+{
+	struct worker *w = hive__current();
+	int r = may_start(w, timer, period_ns);
+
+	if (r < 0)
+		return r;
+	end_move(w, timer);
+	return start(w, timer, time_add(hive__now(w->hive), delay_ns > 0 ? delay_ns : 0), period_ns);
+}
+
+int hive__timer_start_at(struct hive_timer *timer, int64_t due_ns, int64_t period_ns)
+{
+	struct worker *w = hive__current();
+	int r = may_start(w, timer, period_ns);
+
+	if (r < 0)
+		return r;
+	end_move(w, timer);
+	return start(w, timer, due_ns, period_ns);
 }
 
 int hive_timer_stop(struct hive_timer *timer)

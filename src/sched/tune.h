@@ -100,6 +100,13 @@ static inline int32_t tune_local_budget(int32_t capacity)
  * events wait less. Bench: spawn_local against mixed_ui.                                                                     */
 #define TUNE_IO_INTERVAL 1
 
+/* Longest beat of a UI worker, and longest step of a guest: a quarter of a frame at 60 Hz, so that input and the frame that is due wait no
+ * longer. [ns]  And what a UI worker takes from the pool in one beat. [tasks]  Bench: mixed_ui. */
+#define TUNE_FRAME_NS 4000000
+#define TUNE_UI_POOL_SHARE 1
+/* A guest whose core could not send all it had looks again after so long. [ns, fixed] */
+#define TUNE_GUEST_RETRY_NS 1000000
+
 /* HIVE_PRESET_FAIO: one task a beat; beats between two looks at the system; beats between two at the pool, which then comes
  * first. A batch from the pool is half of the local queue's capacity, as far as TUNE_POOL_BATCH_MAX. [tasks], [beats], [beats] */
 #define TUNE_FAIO_LOCAL_BUDGET 1

@@ -40,7 +40,8 @@ void hive__wake_one(struct hive *hive, struct workers *set)
 
 bool hive__wake_if_asleep(struct worker *w)
 {
-	if (!idle_claim(&hive__set_of(w)->idle, w->index))
+	if (!idle_claim(&hive__set_of(w)->idle, w->index) &&
+	    !(w->setup.keeps_out && idle_claim(&w->hive->outside, w->index)))
 		return false;
 	wake_claimed(w);
 	return true;

@@ -1,58 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The beat of an IO worker: the one function to know. Steps are numbered as in ARCHITECTURE.md. */
 #include "sched/internal.h"
-
-/* A step goes on until its budget is used up, its slice is over, or there is nothing left. The clock is read after the
- * first task, and then after each one while they take long, after every few while they are short: reading it costs as
- * much as a short task.                                                                                              */
-typedef bool step_source(struct worker *w, struct hive_task *ret_task);
-typedef bool step_question(struct worker *w);
-
-struct step {
-	uint32_t done, budget, next_look;
-	int64_t began_ns, slice_ns;
-	step_source *next;   /* where its tasks come from */
-	step_question *more; /* whether there are any */
-};
-
-/* It has just got up, and knows what time that was. */
-static int64_t time_of_step(struct worker *w)
-{
-	int64_t up_ns = w->up_ns;
-
-	w->up_ns = 0;
-	return up_ns ? up_ns : hive__now(w->hive);
-}
-
-static struct step step_begin(struct worker *w, int32_t budget, step_source *next, step_question *more)
-{
-	/* A single task has no need of the time. */
-	struct step s = { 0, (uint32_t)budget, 1, budget > 1 ? time_of_step(w) : 0, w->setup.slice_ns, next, more };
-
-	return s;
-}
-
-static uint32_t stride(const struct step *s, int64_t spent_ns)
-{
-	int64_t each_ns = spent_ns / s->done;
-
-	if (each_ns >= s->slice_ns / TUNE_SHORT)
-		return 1;
-	return each_ns >= s->slice_ns / TUNE_TINY ? TUNE_SHORT_STRIDE : TUNE_TINY_STRIDE;
-}
-
-static inline bool step_goes_on(struct worker *w, struct step *s)
-{
-	int64_t spent_ns;
-
-	if (s->done >= s->budget || hive__is_halted(w))
-		return false;
-	if (s->done < s->next_look || (s->more && !s->more(w))) /* for the end of it nobody needs the time */
-		return true;
-	spent_ns = hive__now(w->hive) - s->began_ns;
-	s->next_look += stride(s, spent_ns);
-	return spent_ns < s->slice_ns;
-}
+#include "sched/step.h"
 
 /* Whoever runs tasks of the step under way may go on with the next one without coming back (guests do: each return from a stack
  * that was left is one that the processor guesses wrong). False: the step is over, or there is none.                       */
@@ -135,6 +84,14 @@ static int sleep_in_core(struct worker *w, int64_t timeout_ns)
 	return r;
 }
 
+static void report_failure(struct worker *w, int r)
+{
+	if (w->core_failed)
+		return;
+	w->core_failed = true;
+	hive__warn(w->hive, "worker %s: core %s: %s", w->name, w->core->ops->name, hive_error_name(r));
+}
+
 /* Steps 1 and 7. One place to wait, and it is the first step: an event waits for at most one beat. on_park may post, so the
  * time is computed after it.                                                                                             */
 static void turn_core(struct worker *w)
@@ -153,10 +110,8 @@ static void turn_core(struct worker *w)
 		r = turn(w, 0);
 	if (parks)
 		hive__call_hook(w, w->setup.on_unpark);
-	if (r < 0 && !w->core_failed) {
-		w->core_failed = true;
-		hive__warn(w->hive, "worker %s: core %s: %s", w->name, w->core->ops->name, hive_error_name(r));
-	}
+	if (r < 0)
+		report_failure(w, r);
 }
 
 /* Who has yielded has another turn in this beat if there are no others that wait for theirs. */
@@ -320,6 +275,71 @@ static bool begin_beat(struct worker *w)
 	return !w->busy || tick_is(w, w->setup.io_interval);
 }
 
+/* The parts of a beat that has to end in time. */
+enum part { PART_PRIVATE, PART_TIMERS, PART_LOCAL, PART_FORKS, PART_OTHERS, PARTS };
+
+static bool frame_is_over(const struct worker *w)
+{
+	return hive__now(w->hive) >= w->frame_end_ns;
+}
+
+static void run_forks_in_frame(struct worker *w)
+{
+	uint32_t most = load_relaxed(&w->stats.budget);
+
+	for (uint32_t n = 0; n < most && (n == 0 || !frame_is_over(w)) && hive__run_own_forks(w, 1); n++)
+		w->busy = true;
+}
+
+static void run_part(struct worker *w, enum part part, bool looks_outside, bool *private_came)
+{
+	switch (part) {
+	case PART_PRIVATE:
+		*private_came = looks_outside && run_private(w);
+		break;
+	case PART_TIMERS:
+		if (looks_outside)
+			run_due_timers(w);
+		break;
+	case PART_LOCAL:
+		w->busy = run_pool_first(w) || run_local(w, *private_came) || w->busy;
+		break;
+	case PART_FORKS:
+		run_forks_in_frame(w);
+		break;
+	case PART_OTHERS:
+		if (w->busy || local_size(&w->local) > 0) /* which had no turn in this beat */
+			probe_pool_now_and_then(w);
+		else
+			w->busy = hive__take_from_pool(w) || hive__steal_some(w);
+		break;
+	case PARTS:
+		break;
+	}
+}
+
+/* Steps 2 to 6 of a worker with a frame: they end with the first task after it. Whoever had no turn because of that is the first in the next beat, so
+ * that none of them, however long its tasks are, starves another; without such a flood the order is that of every beat.    */
+static void work_in_frame(struct worker *w, bool looks_outside)
+{
+	uint32_t part = w->frame_part, n = 0;
+	bool private_came = false;
+
+	w->frame_end_ns = time_add(hive__now(w->hive), w->frame_ns);
+	if (w->frame_end_ns > w->frame_limit_ns)
+		w->frame_end_ns = w->frame_limit_ns;
+	do {
+		run_part(w, (enum part)part, looks_outside, &private_came);
+		part = part + 1 < PARTS ? part + 1 : 0;
+		n++;
+	} while (n < PARTS && !hive__is_halted(w) && !frame_is_over(w));
+	w->frame_part = n < PARTS ? part : 0;
+	if (n < PARTS) {
+		bump(&w->stats.frames_cut, 1);
+		w->busy = true; /* it has not looked everywhere */
+	}
+}
+
 /* Steps 2 to 6.5. */
 static void work(struct worker *w, bool looks_outside)
 {
@@ -327,7 +347,9 @@ static void work(struct worker *w, bool looks_outside)
 
 	bump(&w->stats.beats, 1);
 	w->busy = false;
-	if (!hive__is_halted(w)) {
+	if (w->frame_ns > 0 && !hive__is_halted(w)) {
+		work_in_frame(w, looks_outside);
+	} else if (!hive__is_halted(w)) {
 		if (looks_outside) {
 			private_came = run_private(w); /* 2 */
 			run_due_timers(w);             /* 3 */
@@ -354,7 +376,18 @@ bool hive__beat(struct worker *w)
 	return hive__parting(w) != PARTING_LEAVE;
 }
 
-/* The host waits instead of the core: the beat ends announced asleep, so that any later post wakes it. Nobody sleeps without having
+/* Announced asleep, so that any later post wakes it; the host waits, so long at most. 0: there is something to do. */
+static int64_t sleep_in_host(struct worker *w)
+{
+	int64_t wait_ns = time_to_sleep(w);
+
+	if (wait_ns <= 0 || !hive__fall_asleep(w))
+		return 0;
+	bump(&w->stats.sleeps, 1);
+	return wait_ns;
+}
+
+/* The host waits instead of the core: the beat ends announced asleep. Nobody sleeps without having
  * looked, and at the time at which he does: in a beat that takes time others see its end before it is.                      */
 bool hive__beat_stepped(struct worker *w, int64_t *ret_wait_ns)
 {
@@ -367,12 +400,68 @@ bool hive__beat_stepped(struct worker *w, int64_t *ret_wait_ns)
 	work(w, looks_outside);
 	if (hive__parting(w) == PARTING_LEAVE)
 		return false;
-	*ret_wait_ns = looks_outside && hive__now(w->hive) == began_ns ? time_to_sleep(w) : 0;
-	if (*ret_wait_ns > 0) {
-		if (hive__fall_asleep(w))
-			bump(&w->stats.sleeps, 1);
-		else
-			*ret_wait_ns = 0;
-	}
+	*ret_wait_ns = looks_outside && hive__now(w->hive) == began_ns ? sleep_in_host(w) : 0;
+	return true;
+}
+
+/* What a beat has done, besides looking. */
+static uint64_t deeds(const struct worker *w)
+{
+	return load_relaxed(&w->stats.ran) + load_relaxed(&w->stats.events) + load_relaxed(&w->stats.timers_fired);
+}
+
+static void get_up_in_host(struct worker *w, int64_t now_ns)
+{
+	if (w->announced)
+		bump(&w->stats.asleep_ns, now_ns - w->down_ns);
+	hive__get_up(w);
+	parking_end(&w->parking);
+}
+
+/* Only a beat that has done nothing is followed by sleep: what is asked of the core in one is sent off by the turn of the next. Its frame used up, it
+ * is awake until its next step, and nobody shall count on it meanwhile; nor is it stuck.                                  */
+bool hive__beat_foreign(struct worker *w, int64_t *ret_wait_ns)
+{
+	int64_t now_ns = hive__now(w->hive);
+
+	get_up_in_host(w, now_ns);
+	w->frame_limit_ns = time_add(now_ns, w->frame_ns);
+	do {
+		bool looks_outside = begin_beat(w);
+		uint64_t before = deeds(w);
+		int r = looks_outside ? turn(w, 0) : 0;
+
+		if (r < 0 && r != -EAGAIN) /* that: it could not send all it had */
+			report_failure(w, r);
+		work(w, looks_outside);
+		if (hive__parting(w) == PARTING_LEAVE)
+			return false;
+		*ret_wait_ns = looks_outside && deeds(w) == before ? sleep_in_host(w) : 0;
+		now_ns = hive__now(w->hive);
+		if (*ret_wait_ns > 0) {
+			w->down_ns = now_ns;
+			if (r < 0 && *ret_wait_ns > TUNE_GUEST_RETRY_NS)
+				*ret_wait_ns = TUNE_GUEST_RETRY_NS;
+			return true;
+		}
+	} while (now_ns < w->frame_limit_ns);
+	hive__end_search(w);
+	parking_begin(&w->parking);
+	return true;
+}
+
+/* Inside a turn, in a callback that runs the core's loop once more: all of a beat but the turn. Announced asleep at its end, as above. */
+bool hive__beat_nested(struct worker *w, int64_t *ret_wait_ns)
+{
+	w->turning = w->foreign = false;
+	w->up_ns = 0;
+	hive__get_up(w);
+	if (w->brought_count > 0)
+		hive__share_brought(w);
+	work(w, true);
+	w->turning = w->foreign = true;
+	if (hive__parting(w) == PARTING_LEAVE)
+		return false;
+	*ret_wait_ns = sleep_in_host(w);
 	return true;
 }

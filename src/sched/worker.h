@@ -33,6 +33,9 @@ struct worker_setup { /* the options of a worker, checked and with defaults fill
 	bool pool_first; /* a look at the pool that is due comes before the local queue, and takes one task */
 	bool last_now;   /* of a batch from the pool the last task runs at once */
 	int64_t slice_ns, spin_ns;
+	int64_t frame_ns; /* HIVE_OFF: none */
+	bool ui;          /* others are asked first */
+	bool keeps_out;   /* of the pool, while there are others for it */
 	int32_t nice, realtime;
 	bool adaptive; /* local_budget is where it begins */
 	bool nice_by_default, batch, outbox, stealing, keep_signals;
@@ -61,6 +64,7 @@ struct worker_counters { /* S */
 	ATOMIC(uint64_t) private_tasks, sources;
 	ATOMIC(uint64_t) lane_letters, lane_falls;
 	ATOMIC(uint64_t) forks; /* of others, that it ran */
+	ATOMIC(uint64_t) frames_cut;
 	ATOMIC(int64_t) asleep_ns;
 	ATOMIC(uint32_t) budget; /* local tasks per beat, at this moment */
 };
@@ -132,6 +136,12 @@ struct worker {
 	int32_t newest_run;                   /* O  newest-first tasks in a row */
 	uint64_t events_seen;                 /* O  of its statistics, when the budget was looked at */
 	int64_t oldest_turn_ns;               /* O  when the oldest had its turn for the sake of time */
+	int64_t frame_ns;                     /* O  longest beat; 0: no limit */
+	int64_t frame_end_ns;                 /* O  of the beat under way; 0: no limit */
+	int64_t frame_limit_ns;               /* O  of the step of a guest; HIVE_FOREVER: it is none */
+	uint32_t frame_part;                  /* O  with which a beat with a limit begins */
+	int64_t down_ns;                      /* O  when a guest fell asleep */
+	bool outside;                         /* O  it sleeps among those that keep out of the pool */
 	bool busy;                            /* O  its last beat found local tasks, pool tasks or loot */
 	bool announced, searching;            /* O  its marks in the idle set */
 	bool found;                           /* O  its last look before sleeping found something */
@@ -158,6 +168,7 @@ struct worker {
 	void *task_slot;          /* O  of who wraps the task that runs: guest.h */
 	struct step *step;        /* O  under way, whose tasks may follow each other: worker.c */
 	bool turning;             /* O  inside a turn of its core */
+	bool foreign;             /* O  inside a callback of a core that is a loop of somebody else */
 	uint32_t brought_count;   /* O */
 	struct guest *brought[TUNE_BROUGHT]; /* O  made ready by the turn under way, in order, and in no queue yet */
 	struct worker_counters stats;        /* S */
@@ -179,6 +190,7 @@ struct worker {
 	alignas(CACHE_LINE) struct inbox inbox; /* A */
 	ATOMIC(uint32_t) id;                    /* A  by which it can be found; 0 when it cannot */
 	ATOMIC(uint32_t) stealable;             /* A  others may steal from it */
+	ATOMIC(uint32_t) shy;                   /* A  others are asked before it, and nothing is placed there */
 	ATOMIC(uint32_t) leave;                 /* A  detached: leave after this beat */
 	ATOMIC(uint32_t) opened;                /* A  0: not yet; 1: ready; else 1 + errno of the failure. A futex */
 	ATOMIC(uint32_t) gone;                  /* A  its thread has done everything. A futex */

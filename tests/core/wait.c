@@ -292,8 +292,11 @@ static int turn_without_calls(struct rig *r)
 static void check_no_calls(struct rig *r)
 {
 	struct ear ear;
-	int fds[2], status = turn_without_calls(r);
+	int fds[2], status;
 
+	if (rig_is_foreign(r))
+		return;
+	status = turn_without_calls(r);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == NO_FILTER) {
 		test_skip("this kernel gives us no seccomp");
 		return;

@@ -92,6 +92,8 @@ void explore_check_always(const char *(*check)(void *arg), void *arg);
 /* Memory, core and random numbers from the explorer. */
 enum { CORE_EMPTY, CORE_EPOLL, CORE_POLL, CORE_DOES_OPS /* epoll, and most operations by itself */ };
 struct hive_host explore_host(int core);
+/* As one who polls the descriptor of a core: until it was woken, something has become ready, or so long. */
+void explore_wait_core(struct hive_core *core, int64_t wait_ns);
 /* A pair of sockets that are connected, without blocking; `tcp`: the library takes them for those. */
 void explore_wire(bool tcp, int ret_fds[2]);
 /* A descriptor has become ready: workers that wait in their cores look again, and so do threads that wait for just that. */

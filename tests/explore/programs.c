@@ -359,6 +359,7 @@ const struct program programs[] = {
 	{ "timers_move_with_their_worker", timers_move_with_their_worker },
 	{ "resizes_race_with_each_other", resizes_race_with_each_other },
 	{ "posts_are_rescued_from_their_keepers", posts_are_rescued_from_their_keepers },
+	{ "guests_lose_no_wake", guests_lose_no_wake },
 	{ "letters_keep_their_order", letters_keep_their_order },
 	{ "letters_find_who_comes_and_goes", letters_find_who_comes_and_goes },
 	{ "keyed_posts_find_who_comes_and_goes", keyed_posts_find_who_comes_and_goes },

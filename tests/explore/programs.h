@@ -18,6 +18,9 @@ void resizes_race_with_each_other(void *arg);
 void posts_are_rescued_from_their_keepers(void *arg);
 void deadlines_are_rescued_from_their_keepers(void *arg);
 
+/* guests.c */
+void guests_lose_no_wake(void *arg);
+
 /* letters.c */
 void letters_keep_their_order(void *arg);
 void letters_find_who_comes_and_goes(void *arg);

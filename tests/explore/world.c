@@ -228,6 +228,25 @@ static int core_turn(struct hive_core *core, int64_t timeout_ns)
 	return HIVE_FAULT("core turn") ? -EINTR : 0;
 }
 
+/* A number that nobody uses: who waits for it calls explore_wait_core(). */
+static int core_fd(struct hive_core *core)
+{
+	(void)core;
+	return 1000;
+}
+
+void explore_wait_core(struct hive_core *core, int64_t wait_ns)
+{
+	struct explored_core *c = of(core);
+	int64_t until_ns = wait_ns < HIVE_FOREVER - explore_now() ? explore_now() + wait_ns : HIVE_FOREVER;
+
+	hive__explore_point(__FILE__, __LINE__);
+	if (HIVE_FAULT("spurious return"))
+		return;
+	while (!c->woken && !c->stirred && explore_now() < until_ns)
+		explore_block(c, until_ns == HIVE_FOREVER ? HIVE_FOREVER : until_ns - explore_now());
+}
+
 static void core_wake(struct hive_core *core)
 {
 	struct explored_core *c = of(core);
@@ -290,7 +309,8 @@ static struct hive_core_ops explored_ops = { .name = "explored",
 	                                     .modify = core_modify,
 	                                     .remove = core_remove,
 	                                     .submit = core_submit,
-	                                     .cancel = core_cancel };
+	                                     .cancel = core_cancel,
+	                                     .fd = core_fd };
 
 static const char fd_events;
 

@@ -382,6 +382,18 @@ static int deliver(struct world *w)
 	return hive_source_deliver(&w->source, HIVE_EVENT_IN), 0;
 }
 
+/* Of a core that is not this worker's. */
+static int foreign_core(struct world *w)
+{
+	struct hive_core core = { 0 };
+	int64_t wait_ns;
+
+	(void)w;
+	hive_core_enter(&core);
+	hive_core_leave(&core);
+	return hive_core_beat(&core, &wait_ns) == -EPERM ? 0 : -EIO;
+}
+
 /* ---- questions ---- */
 
 static int stats(struct world *w)

@@ -51,7 +51,13 @@ TEST(worker_options_out_of_range_are_refused)
 	refuse(hive, (struct hive_worker_options){ .realtime = -1 });
 	refuse(hive, (struct hive_worker_options){ .cpu_count = 1 });
 	refuse(hive, (struct hive_worker_options){ .cpu_count = UINT16_MAX + 1, .cpus = cpus });
-	for (int i = 0; i < 8; i++) {
+	refuse(hive, (struct hive_worker_options){ .pool_share = -2 });
+	refuse(hive, (struct hive_worker_options){ .pool_share = 257 });
+	refuse(hive, (struct hive_worker_options){ .frame_ns = -2 });
+	refuse(hive, (struct hive_worker_options){ .kind = HIVE_WORKER_COMPUTE, .ui = true });
+	refuse(hive, (struct hive_worker_options){ .kind = HIVE_WORKER_COMPUTE, .pool_share = 1 });
+	refuse(hive, (struct hive_worker_options){ .kind = HIVE_WORKER_COMPUTE, .frame_ns = 1 });
+	for (size_t i = 0; i < sizeof((struct hive_worker_options *)0)->reserved / sizeof(uint64_t); i++) {
 		struct hive_worker_options o = { 0 };
 
 		o.reserved[i] = (uint64_t)1 << (8 * i);

@@ -21,7 +21,7 @@ static inline void rig_open_with(struct rig *r, const char *name, struct hive_wo
 {
 	memset(r, 0, sizeof *r);
 	r->name = name;
-	CHECK_OK(hive_core_find(name, &r->ops));
+	CHECK_OK(core_find(name, &r->ops));
 	options.core = r->ops;
 	fake_create(&r->l.f, (struct hive_options){ 0 });
 	CHECK_OK(hive_attach(r->l.f.hive, &options, &r->l.ids[0]));
@@ -79,6 +79,12 @@ static inline bool rig_is(const struct rig *r, const char *name)
 static inline bool rig_has_edges(const struct rig *r)
 {
 	return !rig_is(r, "poll");
+}
+
+/* It is a loop with sources of its own, which are looked at in each turn. */
+static inline bool rig_is_foreign(const struct rig *r)
+{
+	return rig_is(r, "glib");
 }
 
 static inline void rig_turn(struct rig *r, int64_t timeout_ns)

@@ -169,6 +169,11 @@ TEST(bench_mixed_reports_the_latency_under_full_load)
 	line = sample("mixed_ui", "--seconds 0.1 --threads 1");
 	check_numbers(line, "frames frames_on_time late_p50_ns late_p99_ns hogs_per_s p99_ns");
 	CHECK(json_number(line, "frames", 0) > 0);
+	check_numbers(line, "compute_frames_on_time timers_frames_on_time posts_frames_on_time block_frames_on_time");
+	check_numbers(line, "updates_frames_on_time updates_late_p99_ns updates_missed updates_per_run");
+	line = sample("mixed_ui", "--seconds 0.1 --load updates");
+	CHECK(json_number(line, "updates_per_run", 0) >= 1);
+	CHECK(strstr(line, "compute_frames") == NULL);
 }
 
 /* the other scenarios keep the contract as well. */

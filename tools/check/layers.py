@@ -5,7 +5,7 @@ import re
 
 from files import c_files, code_of, line_of, read
 
-UPPER = {"fiber", "sync", "io", "process", "bus", "group", "strand", "graph", "tls"}  # layer 4, public names of the same
+UPPER = {"fiber", "sync", "io", "process", "bus", "group", "strand", "graph", "tls", "ui"}  # layer 4, public names of the same
 LOW = {"task", "time", "error"}  # layer 0
 ANY = None
 
@@ -23,6 +23,7 @@ MAY_INCLUDE = {
     "sync": ({"sync", "fiber", "base"}, ANY),
     "io": ({"io", "fiber", "base", "sched/guest.h", "sched/parcel.h", "sched/state.h"}, ANY),
     "bus": ({"bus", "base", "queue"}, LOW | {"bus"}),
+    "ui": ({"ui", "base", "sched/guest.h"}, ANY),
     "edge": ({"edge", "base"}, ANY),  # libraries of their own
 }
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.M)
