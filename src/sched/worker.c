@@ -154,8 +154,11 @@ struct guest *hive__step_next_guest(struct worker *w, guest_fn *run)
 	return guest;
 }
 
+/* Steps that a beat has in any case: it shall not pay for a call because a worker with a frame calls them, too. */
+#define BEAT_INLINE inline __attribute__((always_inline))
+
 /* Step 2: letters become private tasks and timers, and private tasks run. True: there was something. */
-static bool run_private(struct worker *w)
+static BEAT_INLINE bool run_private(struct worker *w)
 {
 	struct step step;
 
@@ -170,7 +173,7 @@ static bool run_private(struct worker *w)
 }
 
 /* Step 3. The clock is read afresh; what becomes due meanwhile waits for the next beat. */
-static void run_due_timers(struct worker *w)
+static BEAT_INLINE void run_due_timers(struct worker *w)
 {
 	struct step step;
 	int64_t now;
@@ -226,7 +229,7 @@ static void adapt_budget(struct worker *w, bool private_came, bool used_up)
 }
 
 /* Step 4. True: there was something. */
-static bool run_local(struct worker *w, bool private_came)
+static BEAT_INLINE bool run_local(struct worker *w, bool private_came)
 {
 	struct step step;
 
@@ -320,7 +323,7 @@ static void run_part(struct worker *w, enum part part, bool looks_outside, bool 
 
 /* Steps 2 to 6 of a worker with a frame: they end with the first task after it. Whoever had no turn because of that is the first in the next beat, so
  * that none of them, however long its tasks are, starves another; without such a flood the order is that of every beat.    */
-static void work_in_frame(struct worker *w, bool looks_outside)
+static __attribute__((noinline)) void work_in_frame(struct worker *w, bool looks_outside)
 {
 	uint32_t part = w->frame_part, n = 0;
 	bool private_came = false;
