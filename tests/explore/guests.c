@@ -49,8 +49,11 @@ void guests_lose_no_wake(void *arg)
 		threads[n++] = explore_spawn("stopper", stop, explore_draw(2) ? &ledger : NULL);
 	for (int i = 0; i < n; i++)
 		explore_join(threads[i]);
-	if (n == 2)
+	if (n == 2) {
 		check_quiet();
-	end_hive();
+		end_hive();
+	} else {
+		close_hive();
+	}
 	explore_join(loop);
 }
