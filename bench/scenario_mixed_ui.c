@@ -250,5 +250,7 @@ int ui_loads_run(const struct bench_params *params, struct record *result)
 	for (int i = 0; i < LOADS && !code; i++)
 		if (!params->load || strcmp(params->load, loads[i].name) == 0)
 			code = run_load(&loads[i], params, result);
+	if (!code && params->load) /* else it is there already */
+		bench_put_memory(result);
 	return code;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A full-screen terminal program: the main worker has the manners of a UI thread, keys are a source on the terminal, and compute tasks report their
- * progress by one coalescing post, so that a thousand reports a second draw the screen once a frame. q quits. Without a terminal it draws
- * into the output and ends by itself when all is computed.                                                               */
+/* A full-screen terminal program: a UI worker, keys as a source, compute tasks that report by a coalescing post, so that thousands of reports draw
+ * the screen once a frame. q quits. Without a terminal it draws into the output, and ends when all is computed.           */
 #include <rophive/hive.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -18,12 +17,12 @@ struct app {
 	struct hive *hive;
 	struct job jobs[JOBS];
 	atomic_bool quit;
-	int left; /* jobs; of the main worker, as all that follows */
-	bool changed, is_terminal;
+	int left;                  /* jobs */
+	bool changed, is_terminal; /* this and what follows: of the main worker */
 	struct hive_update update;
 	struct hive_frames frames;
 	struct hive_source keys;
-	struct hive_tty saved;
+	struct hive_tty saved; /* how the terminal was */
 };
 
 static void compute(void *arg) /* a compute worker: it reports each step, and never waits for the screen */
@@ -112,10 +111,8 @@ int main(void)
 	if (hive_create(&(struct hive_options){ .io_workers = 1, .compute_workers = 2, .io = &ui }, &app.hive) < 0)
 		return 1;
 	hive_run(app.hive);
-	if (app.is_terminal) {
+	if (app.is_terminal && hive_tty_restore(STDIN_FILENO, &app.saved) == 0)
 		printf("\033[?1049l");
-		hive_tty_restore(STDIN_FILENO, &app.saved);
-	}
 	hive_frames_read(&app.frames, &stats);
 	printf("%d of %d frames on time\n", (int)stats.on_time, (int)(stats.frames + stats.missed));
 	return hive_destroy(app.hive) < 0;
