@@ -75,6 +75,7 @@ struct hive {
 	ATOMIC(uint32_t) in_run;             /* A  a thread is inside hive_run(), or calls steps */
 	ATOMIC(uint64_t) guest_thread;       /* A  the number of the thread that calls steps; 0: none does */
 	bool stepping;                       /* O of that thread  it is inside one */
+	ATOMIC(uint32_t) shows;              /* A  it has, or had, a worker with the manners of a UI thread */
 	ATOMIC(uint32_t) takers;             /* A  live IO workers that do not keep out of the pool */
 	struct idle outside;                 /* A  those that do, asleep: no post to the pool counts on them */
 	ATOMIC(uint32_t) holds;              /* A  answers under way, fibers: while there are any, a drain goes on */
@@ -386,6 +387,11 @@ void hive__let_end(struct hive *hive, uint32_t holds);
 struct hive_task hive__cancel_then(void *arg);
 
 /* thread.c: the life of a worker on its thread */
+/* How short the slices are that an IO worker asks the system for. */
+static inline int64_t hive__slice_asked(const struct worker *w)
+{
+	return w->setup.ui ? TUNE_UI_SLICE_NS : TUNE_IO_SLICE_NS;
+}
 int hive__worker_open(struct worker *w);
 void hive__worker_start(struct worker *w);
 void hive__worker_end(struct worker *w);

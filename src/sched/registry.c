@@ -146,6 +146,8 @@ static void renew(struct worker *w)
 	              0u); /* timer_count goes on: a late poster may just be adding and taking back his one */
 	store_relaxed(&w->stealable, (uint32_t)w->setup.stealing);
 	store_relaxed(&w->shy, (uint32_t)(w->setup.ui || w->setup.keeps_out));
+	if (w->setup.ui)
+		store_relaxed(&w->hive->shows, 1u);
 	w->frame_ns = w->setup.frame_ns > 0 ? w->setup.frame_ns : 0;
 	w->frame_limit_ns = HIVE_FOREVER;
 	w->frame_end_ns = 0;

@@ -10,7 +10,7 @@ static int apply_schedule(const struct worker *w)
 	int r;
 
 	if (w->kind == HIVE_WORKER_IO)
-		hive__thread_short_slices(TUNE_IO_SLICE_NS);
+		hive__thread_short_slices(hive__slice_asked(w));
 	if (w->setup.realtime > 0) {
 		r = hive__thread_realtime(w->setup.realtime);
 		if (r < 0)
@@ -22,7 +22,7 @@ static int apply_schedule(const struct worker *w)
 			return r;
 	}
 	if (w->setup.nice_by_default) {
-		hive__thread_nice_at_least(TUNE_COMPUTE_NICE);
+		hive__thread_nice_at_least(load_relaxed(&w->hive->shows) ? TUNE_UI_COMPUTE_NICE : TUNE_COMPUTE_NICE);
 		return 0;
 	}
 	return w->setup.nice == HIVE_OFF ? 0 : hive__thread_nice(w->setup.nice);

@@ -213,6 +213,21 @@ TEST(compute_workers_are_nicer_than_io_workers)
 	CHECK_EQ(v.nice, five);
 }
 
+/* Beside a UI worker as nice as can be. */
+TEST(compute_workers_give_way_to_a_ui_worker)
+{
+	struct hive_worker_options ui = { .ui = true };
+	struct hive *hive = real_start((struct hive_options){ .io_workers = 1, .compute_workers = 1, .io = &ui });
+	struct view v;
+
+	gate_init(&v.seen);
+	CHECK_OK(hive_post_compute(hive, look, &v));
+	gate_pass(&v.seen);
+	CHECK_EQ(v.nice, 19);
+	real_end(hive, HIVE_DRAIN);
+	gate_destroy(&v.seen);
+}
+
 static _Noreturn void start_as_a_nice_user(void)
 {
 	struct hive *hive = real_create((struct hive_options){ .io_workers = 1, .compute_workers = 1 });
