@@ -151,6 +151,7 @@ endif()
 # The drivers of the peers can be read; the rest of them needs packages.
 rophive_test(tool.peers tool ${PROJECT_SOURCE_DIR}/bench/peers/run --help)
 rophive_test(tool.peers_httpd tool ${PROJECT_SOURCE_DIR}/bench/peers/httpd --help)
+rophive_test(tool.compare tool ${PROJECT_SOURCE_DIR}/tests/tool/compare)
 
 # Examples are built as a reader would build them: GNU C by default, nothing of ours but the library.
 file(GLOB examples CONFIGURE_DEPENDS examples/*.c)
