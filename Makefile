@@ -8,7 +8,7 @@ BUILD := build
 OURS := -DCMAKE_C_COMPILER=gcc -DROPHIVE_WERROR=ON
 
 .DEFAULT_GOAL := build
-.PHONY: build tool demo test test-long coverage bench install format check clean help
+.PHONY: build tool demo test test-long coverage bench bench-check install format check clean help
 
 build: ## build library, tool and tests in build/
 	@scripts/setup build
@@ -37,6 +37,10 @@ coverage: ## which lines and branches the tests execute: a table, and build/cove
 
 bench: tool ## every bench scenario, one JSON line each
 	@$(BUILD)/bin/hive bench --all
+
+bench-check: tool ## is it slower than the last commit, or BASE=revision? Ten figures, in turns; two minutes
+	@scripts/setup check
+	@scripts/bench-check '$(BUILD)'
 
 install: ## install below PREFIX (/usr/local), staged in DESTDIR
 	@scripts/setup build

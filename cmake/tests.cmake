@@ -42,7 +42,7 @@ function(rophive_test name label)
 endfunction()
 
 file(GLOB tests RELATIVE ${PROJECT_SOURCE_DIR}/tests CONFIGURE_DEPENDS tests/*/*.c)
-list(FILTER tests EXCLUDE REGEX "^(support|install|explore|fuzz|gdb)/")
+list(FILTER tests EXCLUDE REGEX "^(support|install|explore|fuzz|gdb|counts)/")
 if(CMAKE_CROSSCOMPILING) # tests/arch/README.md says why
 	list(FILTER tests EXCLUDE REGEX "^(faults|httpd|soak|tool)/")
 endif()
@@ -161,6 +161,14 @@ if((NOT ROPHIVE_SANITIZE OR ROPHIVE_EXPLORER) AND NOT ROPHIVE_LOCKED_QUEUES AND 
 	set_tests_properties(explore.programs PROPERTIES ENVIRONMENT "ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=0")
 endif()
 
+# The hot paths, one by one on one thread: here that they do what they shall; tests/counts/run says what they cost.
+file(GLOB counted CONFIGURE_DEPENDS tests/counts/*.c)
+add_executable(counts ${counted})
+rophive_flags(counts)
+target_link_libraries(counts PRIVATE rophive_static)
+set_target_properties(counts PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+rophive_test(counts.paths counts counts)
+
 # The figures of docs/tls.md can be had.
 if(TARGET hive-bench-tls AND NOT ROPHIVE_SANITIZE AND NOT ROPHIVE_COVERAGE)
 	rophive_test(tls.bench tls hive-bench-tls 0.1 1 2)
@@ -174,6 +182,7 @@ endif()
 # The drivers of the peers can be read; the rest of them needs packages.
 rophive_test(tool.peers tool ${PROJECT_SOURCE_DIR}/bench/peers/run --help)
 rophive_test(tool.peers_httpd tool ${PROJECT_SOURCE_DIR}/bench/peers/httpd --help)
+rophive_test(tool.compare tool ${PROJECT_SOURCE_DIR}/tests/tool/compare)
 
 # Examples are built as a reader would build them: GNU C by default, nothing of ours but the library.
 file(GLOB examples CONFIGURE_DEPENDS examples/*.c)

@@ -108,10 +108,10 @@ run_ctest() {
 	return $status
 }
 
-# run_counted NAME COMMAND...: a program of our own that ends with "N passed, M failed". Shown when it fails.
+# run_counted NAME COMMAND...: a program of our own that ends with "N passed, M failed". Shown when it fails. Its status.
 run_counted() {
 	local log=build/$1.log status=0 good bad
-	"${@:2}" >"$log" 2>&1 || status=1
+	"${@:2}" >"$log" 2>&1 || status=$?
 	[ $status -eq 0 ] || cat "$log"
 	read -r good bad < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log") || true
 	failed=$((failed + ${bad:-0})) passed=$((passed + ${good:-0}))
