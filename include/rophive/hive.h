@@ -17,6 +17,7 @@
 #include <rophive/sync.h>
 #include <rophive/trace.h>
 #include <rophive/timer.h>
+#include <rophive/tune.h>
 #include <rophive/worker.h>
 
 /* The hive itself; and, as everything is included above, the one header that a program needs.
