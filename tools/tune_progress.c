@@ -47,6 +47,8 @@ void tune_progress_stage(const struct tune *tune, const struct tune_stage *stage
 {
 	char text[TUNE_TEXT];
 	size_t best = best_of(stage);
+	if (stage->count == 1)
+		return; /* nothing was compared */
 	tune_candidate_text(&tune->space, &stage->candidates[best], text, sizeof text);
 	clear(tune);
 	fprintf(stderr, "%s: %zu candidates, %d of %d rounds; ", stage->title, stage->count, stage->done,

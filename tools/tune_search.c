@@ -207,13 +207,23 @@ static bool run_generations(struct tune *tune, struct generation *g, struct tune
 	return true;
 }
 
+/* Whoever fails with the defaults is told at once, before others are blamed. */
+static bool try_defaults(struct tune *tune)
+{
+	const struct tune_candidate defaults = { { 0 } };
+	struct tune_stage *stage = tune_stage_create(tune, "trial", "trial", 1, &defaults, 1);
+	bool good = stage && tune_stage_run(tune, stage, INT64_MAX);
+	tune_stage_free(stage);
+	return good;
+}
+
 bool tune_search(struct tune *tune, struct tune_outcome *outcome)
 {
 	struct generation g = { .set = calloc(tune->most + 1, sizeof *g.set),
 		                .order = calloc(tune->most + 1, sizeof *g.order) };
 	bool good = g.set && g.order;
 	if (good)
-		good = run_generations(tune, &g, outcome);
+		good = try_defaults(tune) && run_generations(tune, &g, outcome);
 	else
 		tune->exit_code = 1, tune_progress_note(tune, "out of memory");
 	free(g.set);
