@@ -173,6 +173,8 @@ static bool climb(struct tune *tune, struct generation *g, int rung, struct tune
 		return tune_stage_free(stage), true;
 	struct tune_candidate all = combine(tune, stage, &g->around);
 	add(g->set, &g->count, tune->most, &all);
+	if (g->cut && outcome->survey)
+		return tune_stage_free(stage), true; /* the one before is complete */
 	tune_stage_free(outcome->survey);
 	outcome->survey = stage;
 	outcome->around = g->around;

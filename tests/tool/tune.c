@@ -401,6 +401,51 @@ TEST(without_time_nothing_is_judged)
 	end();
 }
 
+/* One line that is written over, and lines that stay, on a terminal; else only these. */
+TEST(progress_is_shown_on_a_terminal_and_told_in_lines_elsewhere)
+{
+	char *const arguments[] = { tool, "tune", "--seconds",    "0", "--parameters", "mesh",
+		                    "--", "echo", "hive-tune: 5", NULL };
+	int terminal, status = 0;
+	size_t n = 0;
+	ssize_t got;
+	pid_t child;
+
+	if (!begin(""))
+		return;
+	terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	CHECK(terminal >= 0);
+	CHECK_OK(grantpt(terminal));
+	CHECK_OK(unlockpt(terminal));
+	fflush(NULL);
+	child = fork();
+	CHECK(child >= 0);
+	if (child == 0) {
+		int other = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+
+		if (other < 0 || dup2(other, STDERR_FILENO) < 0 || dup2(other, STDOUT_FILENO) < 0 ||
+		    (other > STDERR_FILENO && close(other) != 0) || setenv("TERM", "xterm", 1) != 0)
+			_exit(99);
+		execv(tool, arguments);
+		_exit(99);
+	}
+	/* Until the last one has closed the other end, which is an error of read. */
+	while ((got = read(terminal, output + n, sizeof output - 1 - n)) > 0 || (got < 0 && errno == EINTR) ||
+	       (got < 0 && n == 0 && waitpid(child, &status, WNOHANG) == 0))
+		n += got > 0 ? (size_t)got : 0;
+	output[n] = '\0';
+	CHECK_OK(close(terminal));
+	if (status == 0)
+		CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+	CHECK(strstr(output, "\r\x1b[K") && strstr(output, "] 1 of 18  search 1, rung 1"));
+	CHECK(strstr(output, "search 1, rung 1: 2 candidates, 9 of 9 rounds; none above the defaults"));
+	CHECK_EQ(tune("--parameters mesh -- echo hive-tune: 5", true), 0);
+	CHECK(!strchr(output, '\x1b') && !strchr(output, '\r'));
+	CHECK(strstr(output, "search 1, rung 1: 2 candidates, 9 of 9 rounds; none above the defaults\n"));
+	end();
+}
+
 TEST(a_dry_run_prints_candidates_and_starts_nothing)
 {
 	if (!begin("echo ran >found.h\n"))
