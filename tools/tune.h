@@ -109,7 +109,7 @@ struct tune_stage {
 	double *figures;  /* [candidate][source][round] */
 	bool *failed;     /* [candidate] */
 	double *medians;  /* [candidate] how many times as good as the defaults */
-	double *spreads;  /* [candidate] standard deviation of the same */
+	double *spreads;  /* [candidate] of the same: their middle half, as a standard deviation */
 	double *base;     /* [source] median of the defaults */
 };
 

@@ -184,6 +184,21 @@ static double score(const struct tune *tune, const struct tune_stage *stage, siz
 	return exp(sum / sources);
 }
 
+static double quantile(const double *sorted, size_t count, double share)
+{
+	double at = share * (double)(count - 1);
+	size_t below = (size_t)at;
+	double above = below + 1 < count ? sorted[below + 1] : sorted[below];
+	return sorted[below] + (at - (double)below) * (above - sorted[below]);
+}
+
+/* The standard deviation that the middle half of the samples has if they are normal: one sample in company of something else does not
+ * make a gain invisible, and figures that jump between two levels still have a large one.                                         */
+static double spread_of(const double *sorted, size_t count)
+{
+	return (quantile(sorted, count, 0.75) - quantile(sorted, count, 0.25)) / 1.349;
+}
+
 static void compare(const struct tune *tune, struct tune_stage *stage, double *values)
 {
 	size_t done = (size_t)stage->done;
@@ -194,8 +209,8 @@ static void compare(const struct tune *tune, struct tune_stage *stage, double *v
 	for (size_t i = 0; i < stage->count; i++) {
 		for (int round = 0; round < stage->done && !stage->failed[i]; round++)
 			values[round] = score(tune, stage, i, round);
-		stage->spreads[i] = stage->failed[i] ? 0 : stats_stdev_of(values, done);
-		stage->medians[i] = stage->failed[i] ? 0 : stats_median(values, done);
+		stage->medians[i] = stage->failed[i] ? 0 : stats_median(values, done); /* sorts them */
+		stage->spreads[i] = stage->failed[i] ? 0 : spread_of(values, done);
 	}
 }
 
