@@ -282,31 +282,40 @@ TEST(a_run_goes_on_where_it_was_interrupted)
 		CHECK(keep < length / 5 ? fresh == samples : fresh < samples);
 		keep_report();
 		CHECK_STR(report, whole);
+		/* And the file is whole again: what was cut off has left nothing behind. */
+		CHECK_EQ(tune("--parameters pool_batch,spin_ns,order --candidates 16 --state cut -- sh app", false), 0);
+		CHECK_EQ(sscanf(output, "samples: %llu, of these %llu new", &samples, &fresh), 2);
+		CHECK_EQ(fresh, 0);
 	}
 	end();
 }
 
-/* By a signal, in the middle of a sample: told, and nothing of that sample is kept. */
+/* By a signal, in the middle of a sample, of the defaults or of another one: told, and nothing of that sample is kept. */
 TEST(a_signal_ends_the_run_and_the_state_stays)
 {
-	char arguments[256];
-
-	if (!begin("[ \"$HIVE_TUNE_SAMPLE\" -lt 7 ] || { kill -TERM $PPID; sleep 600; }\necho hive-tune: 5\n"))
+	if (!begin(""))
 		return;
-	snprintf(arguments, sizeof arguments, "--parameters pool_batch --state state -- sh app");
-	CHECK_EQ(tune(arguments, true), 128 + SIGTERM);
-	CHECK(strstr(output, "interrupted after 7 samples; the same command goes on from here"));
-	read_file("state", output, sizeof output);
-	{
+	for (int last = 7; last <= 8; last++) { /* of one round: one of them at least is not the defaults */
+		char text[256];
 		int lines = 0;
 
+		snprintf(text, sizeof text,
+		         "[ \"$HIVE_TUNE_SAMPLE\" -lt %d ] || { kill -TERM $PPID; sleep 600; }\necho hive-tune: 5\n",
+		         last);
+		write_file("app", text);
+		CHECK_EQ(tune("--parameters pool_batch --state state -- sh app", true), 128 + SIGTERM);
+		snprintf(text, sizeof text, "interrupted after %d samples; the same command goes on from here", last);
+		CHECK(strstr(output, text));
+		read_file("state", output, sizeof output);
 		for (const char *at = output; *at; at++)
 			lines += *at == '\n';
-		CHECK_EQ(lines, 1 + 6); /* the head and six samples */
+		CHECK_EQ(lines, last); /* the head and the samples before */
+		write_file("app", "echo hive-tune: 5\n");
+		CHECK_EQ(tune("--parameters pool_batch --state state -- sh app", false), 0);
+		CHECK_STR(best(), "the defaults");
+		CHECK(!strstr(output, "failed"));
+		CHECK_OK(unlink(in_folder("state")));
 	}
-	write_file("app", "echo hive-tune: 5\n");
-	CHECK_EQ(tune(arguments, false), 0);
-	CHECK_STR(best(), "the defaults");
 	end();
 }
 
