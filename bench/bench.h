@@ -58,6 +58,10 @@ struct bench_scenario {
 
 extern const struct bench_scenario bench_scenarios[];
 extern const size_t bench_scenario_count;
+const struct bench_scenario *bench_find(const char *name); /* NULL: there is none */
+bool bench_more_is_better(const struct bench_scenario *scenario);
+/* False: no hive, or hives of the scenario's own choice; HIVE_TUNE has no effect. */
+bool bench_has_parameters(const struct bench_scenario *scenario);
 
 int bench_main(int argc, char **argv);
 

@@ -136,9 +136,9 @@ static int list(void)
 
 static int measure_named(struct command *command)
 {
-	for (size_t i = 0; i < bench_scenario_count; i++)
-		if (strcmp(bench_scenarios[i].name, command->options.scenario) == 0)
-			return measure(command, &bench_scenarios[i]);
+	const struct bench_scenario *scenario = bench_find(command->options.scenario);
+	if (scenario)
+		return measure(command, scenario);
 	fprintf(stderr, "hive bench: no scenario '%s'; see hive bench --list\n", command->options.scenario);
 	return BENCH_UNKNOWN;
 }

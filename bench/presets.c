@@ -21,13 +21,6 @@ void presets_head(int32_t repeats)
 	        (int)repeats);
 }
 
-/* Rates, and ratios of ours by theirs: more is better. Times, shares and counts: less is. */
-static bool more_is_better(const char *figure)
-{
-	return strcmp(figure, "ops_per_s") == 0 || strcmp(figure, "raw_ratio") == 0 ||
-	       strcmp(figure, "threads_ratio") == 0;
-}
-
 static void put_value(double value)
 {
 	if (value >= 1e6)
@@ -41,7 +34,7 @@ static void put_value(double value)
 static void put_row(const struct bench_scenario *scenario, double *values[PRESETS], const size_t *counts)
 {
 	double base = counts[0] ? stats_median(values[0], counts[0]) : 0;
-	bool more = more_is_better(scenario->headline);
+	bool more = bench_more_is_better(scenario);
 	printf("| `%s` | `%s`, %s |", scenario->name, scenario->headline, more ? "more" : "less");
 	if (counts[0])
 		put_value(base);

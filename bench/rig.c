@@ -5,12 +5,16 @@
 static int attach_one(struct rig *rig, const struct bench_params *params, enum hive_worker_kind kind, int32_t index)
 {
 	uint16_t cpu = 0;
-	struct hive_worker_options options = { .kind = kind, .order = params->order };
+	struct hive_worker_options options = { .kind = kind };
+	int error = hive_tune_options(&options, NULL); /* what the command line says comes after it */
+	if (error)
+		return error;
+	options.order = params->order ? params->order : options.order;
 	if (kind == HIVE_WORKER_IO) {
 		options.core = params->core;
-		options.timers = params->timers;
-		options.local_budget = params->budget;
-		options.steal_attempts = params->no_stealing ? HIVE_OFF : 0;
+		options.timers = params->timers ? params->timers : options.timers;
+		options.local_budget = params->budget ? params->budget : options.local_budget;
+		options.steal_attempts = params->no_stealing ? HIVE_OFF : options.steal_attempts;
 		options.ui = params->ui && index == 0;
 	}
 	if (params->pin) {
@@ -19,7 +23,7 @@ static int attach_one(struct rig *rig, const struct bench_params *params, enum h
 		options.cpu_count = 1;
 	}
 	uint32_t worker = HIVE_WORKER_NONE;
-	int error = hive_attach(rig->hive, &options, &worker);
+	error = hive_attach(rig->hive, &options, &worker);
 	if (error)
 		return error;
 	if (kind == HIVE_WORKER_IO)
@@ -39,13 +43,17 @@ static int attach_all(struct rig *rig, const struct bench_params *params, int32_
 
 int rig_open(struct rig *rig, const struct bench_params *params, int32_t io_workers, int32_t compute_workers)
 {
-	const struct hive_options options = { .preset = params->preset,
-		                              .placement = params->placement,
-		                              .mesh = params->mesh };
+	struct hive_options options = { 0 };
 	*rig = (struct rig){ 0 };
 	if (io_workers > RIG_IO_MAX)
 		return bench_failed("more workers than this bench can name", -ENOSPC);
-	int error = hive_create(&options, &rig->hive);
+	int error = hive_tune_options(NULL, &options);
+	if (error)
+		return bench_failed("HIVE_TUNE in the environment", error);
+	options.preset = params->preset ? params->preset : options.preset;
+	options.placement = params->placement ? params->placement : options.placement;
+	options.mesh = params->mesh ? params->mesh : options.mesh;
+	error = hive_create(&options, &rig->hive);
 	if (error)
 		return bench_failed("hive_create", error);
 	error = attach_all(rig, params, io_workers, compute_workers);

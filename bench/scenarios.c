@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench.h"
+#include <string.h>
 
 /* The table of everything that can be measured. Defaults are modest: each takes at most a few seconds. */
 const struct bench_scenario bench_scenarios[] = {
@@ -84,3 +85,28 @@ const struct bench_scenario bench_scenarios[] = {
 };
 
 const size_t bench_scenario_count = sizeof bench_scenarios / sizeof *bench_scenarios;
+
+const struct bench_scenario *bench_find(const char *name)
+{
+	for (size_t i = 0; i < bench_scenario_count; i++)
+		if (strcmp(bench_scenarios[i].name, name) == 0)
+			return &bench_scenarios[i];
+	return NULL;
+}
+
+/* Rates, and ratios of ours by theirs: more is better. Times, shares and counts: less is. */
+bool bench_more_is_better(const struct bench_scenario *scenario)
+{
+	return strcmp(scenario->headline, "ops_per_s") == 0 || strcmp(scenario->headline, "raw_ratio") == 0 ||
+	       strcmp(scenario->headline, "threads_ratio") == 0;
+}
+
+bool bench_has_parameters(const struct bench_scenario *scenario)
+{
+	bench_run_fn *const without[] = { bench_floor, bench_switch,   bench_numa_sim,    bench_skew_sim,
+		                          bench_bus,   bench_bus_load, bench_bus_overload };
+	for (size_t i = 0; i < sizeof without / sizeof *without; i++)
+		if (scenario->run == without[i])
+			return false;
+	return true;
+}

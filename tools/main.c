@@ -2,6 +2,7 @@
 #include "bench.h"
 #include "demo.h"
 #include "doctor.h"
+#include "tune.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -13,12 +14,14 @@ struct subcommand {
 	int (*run)(int argc, char **argv);
 };
 
-static char demo_name[] = "hive demo", bench_name[] = "hive bench", doctor_name[] = "hive doctor";
+static char demo_name[] = "hive demo", bench_name[] = "hive bench", doctor_name[] = "hive doctor",
+	    tune_name[] = "hive tune";
 
 static const struct subcommand subcommands[] = {
 	{ "demo", demo_name, "screen, sockets and computation at once, beside the same on one plain loop", demo_main },
 	{ "bench", bench_name, "measure; hive bench --list names what", bench_main },
 	{ "doctor", doctor_name, "what this machine gives to a hive, and what stands in its way", doctor_main },
+	{ "tune", tune_name, "search the parameters with which scenarios, or a program of yours, do best", tune_main },
 };
 #define SUBCOMMANDS (sizeof subcommands / sizeof *subcommands)
 

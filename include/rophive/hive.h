@@ -17,6 +17,7 @@
 #include <rophive/sync.h>
 #include <rophive/trace.h>
 #include <rophive/timer.h>
+#include <rophive/tune.h>
 #include <rophive/ui.h>
 #include <rophive/worker.h>
 

@@ -444,6 +444,23 @@ static int core_find(struct world *w)
 	return hive_core_find("best", &core);
 }
 
+static void name_parameters(struct world *w)
+{
+	(void)w;
+	CHECK_OK(setenv("HIVE_TUNE", "pool_batch=8,mesh=on", 1));
+}
+
+static int tune_options(struct world *w)
+{
+	struct hive_worker_options worker = { 0 };
+	struct hive_options hive = { 0 };
+	int error = hive_tune_options(&worker, &hive);
+
+	(void)w;
+	unsetenv("HIVE_TUNE");
+	return error ? error : worker.pool_batch == 8 && hive.mesh == HIVE_MESH_ON ? 0 : -EBADMSG;
+}
+
 static int words(struct world *w)
 {
 	bool good = hive_version() && hive_error_name(-EINVAL) && hive_error_text(-EINVAL) &&

@@ -128,6 +128,7 @@ static const struct row rows[] = {
 	{ "hive_core_find", NO_HIVE, SILENT, core_find, NULL },
 	{ "hive_version hive_error_name hive_error_text hive_sizeof", NO_HIVE, SILENT, words, NULL },
 	{ "hive_cpus", NO_HIVE, SILENT, machine, NULL },
+	{ "hive_tune_options", NO_HIVE, SILENT, tune_options, name_parameters },
 	{ "hive_now hive_deadline hive_poll_ms", RUNNING, SILENT, clocks, NULL },
 	{ "hive_channel_create", NO_HIVE, FAILS, channel_create, NULL },
 	{ "hive_channel_destroy hive_channel_send hive_channel_recv hive_channel_close", NO_HIVE, SILENT, channel_use,

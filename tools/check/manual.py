@@ -5,7 +5,7 @@ import re
 from files import code_of, files, line_of, read
 from text import declarations
 
-COMPLETE = tuple("include/rophive/%s.h" % name for name in ("core", "fiber", "io", "op", "process", "sync", "tls", "dns", "glib", "bus", "cancel", "group", "flow", "graph", "strand", "ui"))  # each of their functions has a page
+COMPLETE = tuple("include/rophive/%s.h" % name for name in ("core", "fiber", "io", "op", "process", "sync", "tls", "dns", "glib", "bus", "cancel", "group", "flow", "graph", "strand", "tune", "ui"))  # each of their functions has a page
 
 
 def squeeze(words):
