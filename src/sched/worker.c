@@ -281,6 +281,12 @@ static bool begin_beat(struct worker *w)
 /* The parts of a beat that has to end in time. */
 enum part { PART_PRIVATE, PART_TIMERS, PART_LOCAL, PART_FORKS, PART_OTHERS, PARTS };
 
+/* What a beat has done, besides looking. */
+static uint64_t deeds(const struct worker *w)
+{
+	return load_relaxed(&w->stats.ran) + load_relaxed(&w->stats.events) + load_relaxed(&w->stats.timers_fired);
+}
+
 static bool frame_is_over(const struct worker *w)
 {
 	return hive__now(w->hive) >= w->frame_end_ns;
@@ -321,11 +327,13 @@ static void run_part(struct worker *w, enum part part, bool looks_outside, bool 
 	}
 }
 
-/* Steps 2 to 6 of a worker with a frame: they end with the first task after it. Whoever had no turn because of that is the first in the next beat, so
- * that none of them, however long its tasks are, starves another; without such a flood the order is that of every beat.    */
+/* Steps 2 to 6 of a worker with a frame: they end with the first task after it, and not before there was one, so that a thread which others keep from running
+ * gets on all the same. Whoever had no turn because of that is the first in the next beat, so that none of them, however long its tasks are,
+ * starves another; without such a flood the order is that of every beat.                                               */
 static __attribute__((noinline)) void work_in_frame(struct worker *w, bool looks_outside)
 {
 	uint32_t part = w->frame_part, n = 0;
+	uint64_t before = deeds(w);
 	bool private_came = false;
 
 	w->frame_end_ns = time_add(hive__now(w->hive), w->frame_ns);
@@ -335,7 +343,7 @@ static __attribute__((noinline)) void work_in_frame(struct worker *w, bool looks
 		run_part(w, (enum part)part, looks_outside, &private_came);
 		part = part + 1 < PARTS ? part + 1 : 0;
 		n++;
-	} while (n < PARTS && !hive__is_halted(w) && !frame_is_over(w));
+	} while (n < PARTS && !hive__is_halted(w) && ((deeds(w) == before && !w->busy) || !frame_is_over(w)));
 	w->frame_part = n < PARTS ? part : 0;
 	if (n < PARTS) {
 		bump(&w->stats.frames_cut, 1);
@@ -405,12 +413,6 @@ bool hive__beat_stepped(struct worker *w, int64_t *ret_wait_ns)
 		return false;
 	*ret_wait_ns = looks_outside && hive__now(w->hive) == began_ns ? sleep_in_host(w) : 0;
 	return true;
-}
-
-/* What a beat has done, besides looking. */
-static uint64_t deeds(const struct worker *w)
-{
-	return load_relaxed(&w->stats.ran) + load_relaxed(&w->stats.events) + load_relaxed(&w->stats.timers_fired);
 }
 
 static void get_up_in_host(struct worker *w, int64_t now_ns)
