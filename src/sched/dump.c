@@ -142,7 +142,8 @@ static const char *doing(struct workers *set, struct worker *w)
 {
 	if (load_relaxed(&w->gone))
 		return "gone";
-	if (idle_is_asleep(&set->idle, w->index) || (w->setup.keeps_out && idle_is_asleep(&w->hive->outside, w->index)))
+	if (idle_is_asleep(&set->idle, w->index) ||
+	    (w->kind == HIVE_WORKER_IO && idle_is_asleep(&w->hive->outside, w->index)))
 		return "asleep";
 	return load_relaxed(&w->leave) ? "awake, leaving" : "awake";
 }

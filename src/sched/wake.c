@@ -38,10 +38,11 @@ void hive__wake_one(struct hive *hive, struct workers *set)
 		wake_claimed(hive__slot(set, index));
 }
 
+/* In either bed. Not by its options, which are those of the next one in its place if the caller is late. */
 bool hive__wake_if_asleep(struct worker *w)
 {
 	if (!idle_claim(&hive__set_of(w)->idle, w->index) &&
-	    !(w->setup.keeps_out && idle_claim(&w->hive->outside, w->index)))
+	    !(w->kind == HIVE_WORKER_IO && idle_claim(&w->hive->outside, w->index)))
 		return false;
 	wake_claimed(w);
 	return true;
