@@ -115,6 +115,7 @@ static void fill_worker(struct hive_worker_options *o)
 	MASK_BOOL(o->no_outbox);
 	MASK_BOOL(o->no_steal);
 	MASK_BOOL(o->keep_signals);
+	MASK_BOOL(o->ui);
 }
 
 static int no_thread(void *arg, hive_fn *main, void *main_arg, uint64_t *ret_thread)
@@ -206,6 +207,10 @@ static bool worker_is_good(const struct hive_worker_options *o)
 	if ((uint32_t)o->timers > 2 || (o->kind == HIVE_WORKER_COMPUTE && o->timers))
 		return false;
 	if (o->ring_entries != 0 && (o->ring_entries < 4 || o->ring_entries > 32768))
+		return false;
+	if (o->kind == HIVE_WORKER_COMPUTE && (o->ui || o->pool_share != 0 || o->frame_ns != 0))
+		return false;
+	if (o->pool_share < -1 || o->pool_share > 256 || o->frame_ns < -1)
 		return false;
 	if ((uint32_t)o->order > 2 || (uint32_t)o->victim > 3 || o->io_interval < 0)
 		return false;
