@@ -65,16 +65,19 @@ static void clear_ends(struct hive_bus *bus)
 static bool all_taken(struct hive_bus *bus)
 {
 	bool taken = true;
+	uint64_t first;
 
 	if (bus->shape == BUS_BOXES) {
 		for (uint32_t i = 0u; i < bus->workers; i++) {
 			struct bus_worker *w = &bus->worker[i];
+			uint64_t oldest = mpsc_oldest(&w->box);
 
-			taken = taken && mpsc_reached(load_relaxed(&w->end), mpsc_oldest(&w->box));
+			taken = taken && mpsc_reached(load_relaxed(&w->end), oldest);
 		}
 		return taken;
 	}
-	taken = mpsc_reached(load_relaxed(&bus->end), mpsc_oldest(&bus->ring));
+	first = mpsc_oldest(&bus->ring);
+	taken = mpsc_reached(load_relaxed(&bus->end), first);
 	if (bus->shape == BUS_DEALT) {
 		taken = taken && (load_seq(&bus->worker[bus->workers].busy) == 0u); /* BUSY-2 (pairs with BUSY-1) */
 		for (uint32_t i = 0u; i < bus->workers; i++) {

@@ -160,9 +160,10 @@ bool hive__bus_deal(struct bus_worker *d)
 bool hive__bus_deal_has_work(struct bus_worker *d)
 {
 	struct hive_bus *bus = d->bus;
+	bool some = mpsc_length(&bus->ring) > 0u;
+	uint64_t oldest = mpsc_oldest(&bus->ring);
 
-	/* END-2 (pairs with END-1) */
-	return (mpsc_length(&bus->ring) > 0u) && !mpsc_reached(load_seq(&bus->end), mpsc_oldest(&bus->ring));
+	return some && !mpsc_reached(load_seq(&bus->end), oldest); /* END-2 (pairs with END-1) */
 }
 
 /* The worker has taken one out of its ring. */
