@@ -160,7 +160,7 @@ bool hive__bus_deal(struct bus_worker *d)
 bool hive__bus_deal_has_work(struct bus_worker *d)
 {
 	struct hive_bus *bus = d->bus;
-	bool some = mpsc_length(&bus->ring) > 0u;
+	bool some = (mpsc_length(&bus->ring) > 0u);
 	uint64_t oldest = mpsc_oldest(&bus->ring);
 
 	return some && !mpsc_reached(load_seq(&bus->end), oldest); /* END-2 (pairs with END-1) */

@@ -183,6 +183,7 @@ bool hive__bus_has_work(struct bus_worker *w)
 	struct mpsc *ring = (bus->shape == BUS_SHARED) ? &bus->ring : &w->box;
 	ATOMIC(uint64_t) *end = (bus->shape == BUS_SHARED) ? &bus->end : &w->end;
 	uint64_t oldest;
+	bool some;
 
 	if (load_seq(&bus->hold) != 0u) { /* HOLD-2 (pairs with HOLD-1) */
 		return false;
@@ -190,11 +191,9 @@ bool hive__bus_has_work(struct bus_worker *w)
 	if (bus->shape == BUS_DEALT) {
 		return spsc_length(&w->ring) > 0u;
 	}
-	if (mpsc_length(ring) == 0u) {
-		return false;
-	}
+	some = (mpsc_length(ring) > 0u);
 	oldest = mpsc_oldest(ring);
-	return !mpsc_reached(load_seq(end), oldest); /* END-2 (pairs with END-1) */
+	return some && !mpsc_reached(load_seq(end), oldest); /* END-2 (pairs with END-1) */
 }
 
 /* ---- handling ---- */
