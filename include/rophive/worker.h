@@ -32,7 +32,8 @@ struct hive_worker_options {
 	const struct hive_core_ops *core; /* NULL: the host's, else hive_core_find("best"). IO workers only */
 	void *core_arg;
 	/* On the worker's thread: before its first and after its last beat (the place to start and stop sources and
-	 * timers), before it blocks and after it blocked (not around a spin). All may post.                       */
+	 * timers), before it blocks and after it blocked (not around a spin; of a guest, at the end of a step after which its host
+	 * waits, and in the next one). All may post.                                                              */
 	hive_fn *on_start, *on_stop, *on_park, *on_unpark;
 	void *hook_arg;
 	/* Parameters, 0: the default of src/sched/tune.h, which says what each is good for. */

@@ -415,12 +415,30 @@ bool hive__beat_stepped(struct worker *w, int64_t *ret_wait_ns)
 	return true;
 }
 
+/* As turn_core() does it: what on_park posts keeps it awake, and each is followed by one on_unpark. */
+static int64_t park_in_host(struct worker *w)
+{
+	int64_t wait_ns;
+
+	if (time_to_sleep(w) <= 0)
+		return 0;
+	hive__call_hook(w, w->setup.on_park);
+	wait_ns = sleep_in_host(w);
+	if (wait_ns <= 0)
+		hive__call_hook(w, w->setup.on_unpark);
+	return wait_ns;
+}
+
 static void get_up_in_host(struct worker *w, int64_t now_ns)
 {
-	if (w->announced)
-		bump(&w->stats.asleep_ns, now_ns - w->down_ns);
+	bool parked = w->announced;
+
 	hive__get_up(w);
 	parking_end(&w->parking);
+	if (!parked)
+		return;
+	bump(&w->stats.asleep_ns, now_ns - w->down_ns);
+	hive__call_hook(w, w->setup.on_unpark);
 }
 
 /* Only a beat that has done nothing is followed by sleep: what is asked of the core in one is sent off by the turn of the next. Its frame used up, it
@@ -441,7 +459,7 @@ bool hive__beat_foreign(struct worker *w, int64_t *ret_wait_ns)
 		work(w, looks_outside);
 		if (hive__parting(w) == PARTING_LEAVE)
 			return false;
-		*ret_wait_ns = looks_outside && deeds(w) == before ? sleep_in_host(w) : 0;
+		*ret_wait_ns = looks_outside && deeds(w) == before ? park_in_host(w) : 0;
 		now_ns = hive__now(w->hive);
 		if (*ret_wait_ns > 0) {
 			w->down_ns = now_ns;

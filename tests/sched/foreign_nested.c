@@ -107,3 +107,51 @@ TEST(hooks_of_a_guest_run_in_start_and_in_its_last_step)
 {
 	host_each_core(check_hooks);
 }
+
+struct parks {
+	struct host *h;
+	int parked, unparked;
+	atomic_int ran;
+};
+
+static void on_park(void *arg)
+{
+	struct parks *parks = arg;
+
+	CHECK_EQ(parks->parked, parks->unparked);
+	if (parks->parked++ == 0)
+		CHECK_OK(hive_post_to(hive_current(), HIVE_WORKER_MAIN, host_count, &parks->ran));
+}
+
+static void on_unpark(void *arg)
+{
+	struct parks *parks = arg;
+
+	parks->unparked++;
+	CHECK_EQ(parks->parked, parks->unparked);
+}
+
+/* What the first one posts runs before the host waits; the host's wait is between the second and what follows it. */
+static void check_parks(const char *core)
+{
+	struct host h;
+	struct parks parks = { .h = &h };
+
+	host_begin(&h, host_create(core,
+	                           (struct hive_worker_options){
+					   .on_park = on_park, .on_unpark = on_unpark, .hook_arg = &parks },
+	                           (struct hive_options){ 0 }));
+	host_settle(&h);
+	CHECK_EQ(atomic_load(&parks.ran), 1);
+	CHECK(parks.parked >= 2);
+	CHECK_EQ(parks.parked, parks.unparked + 1);
+	host_step(&h);
+	CHECK(parks.unparked >= 2);
+	host_end(&h);
+	CHECK_EQ(parks.parked, parks.unparked);
+}
+
+TEST(a_guest_parks_when_its_host_waits)
+{
+	host_each_core(check_parks);
+}
