@@ -326,8 +326,7 @@ int hive_join(struct hive *hive, int64_t deadline_ns)
 		if (r < 0)
 			return r;
 	}
-	while (load_acquire(
-		&hive->in_run)) /* RUN-2 (pairs with RUN-1, RUN-4 and RUN-5): hive_run() is about to return */
+	while (load_acquire(&hive->in_run)) /* RUN-2 (pairs with RUN-1, RUN-4 and RUN-5): it is about to return */
 		hive__thread_yield();
 	hive__join_main(hive);
 	return 0;

@@ -54,7 +54,7 @@ template <typename T> struct notice_suite : rl::test_suite<T, POSTERS + 1> {
 			}
 		}
 		if (!refused) {
-			store_release(&n->queued, 1u);
+			n->queued.store(1, rl::mo_release, $); /* a queue, which has models of its own */
 			return true;
 		}
 		if (notice_withdraw(&word, n) || notice_part(&n->fate, NOTICE_REFUSED))
@@ -68,7 +68,7 @@ template <typename T> struct notice_suite : rl::test_suite<T, POSTERS + 1> {
 		for (int i = 0; i < POSTERS; i++) {
 			struct model_notice *n = &notices[i];
 
-			if (load_acquire(&n->queued) != 1)
+			if (n->queued.load(rl::mo_acquire, $) != 1)
 				continue;
 			n->queued.store(2, rl::mo_relaxed, $);
 			if (load_relaxed(&n->fate) & NOTICE_STOPPED) {
