@@ -207,6 +207,7 @@ static bool used_up(struct seat *seat, uint32_t code, uint64_t asked, int64_t r)
 
 void hive__seat_learn(struct seat *seat, uint32_t code, uint32_t events, uint64_t asked, int64_t r)
 {
+	seat->strays = 0; /* what it is told of goes on here */
 	if (r == -EAGAIN)
 		seat->ready &= ~events;
 	else if (r <= 0)
