@@ -33,17 +33,17 @@ dd { margin: 0; min-width: 0; }
 .scroll:focus-visible { outline: 2px solid var(--link); }
 table { border-collapse: collapse; min-width: 100%; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.32rem 0.65rem; text-align: right; vertical-align: top; white-space: nowrap; border-bottom: 1px solid var(--grid); }
-th { background: var(--soft); font-weight: 600; vertical-align: bottom; }
+th { background: var(--soft); font-weight: 600; vertical-align: bottom; white-space: normal; min-width: 4.5rem; }
 tr:last-child td { border-bottom: 0; }
 th.word, td.word { text-align: left; white-space: normal; min-width: 7rem; }
 table.what th:first-child, table.what td:first-child { position: sticky; left: 0; background: var(--soft); min-width: 9.5rem; max-width: 17rem; }
-small { display: block; color: var(--muted); font-size: 0.8rem; line-height: 1.3; }
+small { display: block; color: var(--muted); font-size: 0.88em; line-height: 1.3; }
 td.ours { background: var(--ours-paper); }
 td.floor { font-style: italic; color: var(--muted); border-left: 2px solid var(--grid); }
 td.met { background: var(--met-paper); color: var(--met); }
 td.missed { background: var(--missed-paper); color: var(--missed); }
 td.open { background: var(--open-paper); color: var(--open); }
-td.met small, td.missed small, td.open small { color: inherit; font-weight: 400; white-space: normal; min-width: 8rem; }
+td.met small, td.missed small, td.open small { color: inherit; }
 .counts { display: flex; flex-wrap: wrap; gap: 0.6rem; padding: 0; list-style: none; }
 .counts li { padding: 0.35rem 0.9rem; border-radius: 6px; font-weight: 600; }
 .counts .met { background: var(--met-paper); color: var(--met); }
@@ -54,9 +54,9 @@ figure { margin: 0; break-inside: avoid; }
 figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
 figure svg { display: block; width: 100%; height: auto; max-width: 40rem; }
 @media (max-width: 34rem) { body { font-size: 0.95rem; } table { font-size: 0.82rem; } th, td { padding: 0.28rem 0.45rem; }
-  table.what th:first-child, table.what td:first-child { min-width: 7.5rem; max-width: 9rem; } dl { grid-template-columns: 1fr; } dt { margin-top: 0.3rem; } }
-@media print { body { max-width: none; padding: 0; font-size: 9pt; } nav { display: none; } .scroll { overflow: visible; border: 0; } table { font-size: 7pt; }
-  th, td { padding: 1.5pt 3pt; white-space: normal; } table.what th:first-child, table.what td:first-child { position: static; min-width: 5rem; }
+  table.what th:first-child, table.what td:first-child { min-width: 7.5rem; max-width: 9rem; } dl { grid-template-columns: minmax(0, 6.5rem) 1fr; gap: 0.15rem 0.6rem; } th.word, td.word { min-width: 5.6rem; } }
+@media print { body { max-width: none; padding: 0; font-size: 9pt; } nav { display: none; } .scroll { overflow: visible; border: 0; } table { font-size: 6.5pt; }
+  th, td { padding: 1.5pt 2.5pt; min-width: 0; } table.what th:first-child, table.what td:first-child { position: static; min-width: 5rem; }
   th.word, td.word { min-width: 0; } tr { break-inside: avoid; } h2, h3 { break-after: avoid; } .plots { grid-template-columns: 1fr 1fr; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 """

@@ -20,7 +20,7 @@ from wording import amount, counted
 # place: group:NAME or growth:ID, where it belongs in the report; svg: the picture for the page
 Plot = collections.namedtuple("Plot", "name title place svg")
 
-WIDTH, PAD = 5.6, 0.08  # inches; narrow, so that words are still large on a phone
+WIDTH, PAD = 5.0, 0.08  # inches; narrow, so that words are still large on a phone
 LOG_FROM = 20  # times: what differs by more than this gets a logarithmic axis
 STYLE = {
     "svg.fonttype": "none",  # words stay words
@@ -134,7 +134,7 @@ def wide_apart(values):
 
 
 def unit_axis(axis, unit):
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: short(amount(value, unit))))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: short(amount(value, unit)) if value else "0"))
 
 
 def short(text):
@@ -142,10 +142,21 @@ def short(text):
     return re.sub(r"(\d)\.0+(?=\D|$)", r"\1", re.sub(r"(\.\d*?[1-9])0+(?=\D|$)", r"\1", text))
 
 
-def log_axis(axis, low, high, few):
-    """A mark for each power of ten; for few of them, marks between as well."""
-    axis.set_major_locator(ticker.LogLocator(base=10, subs=(1, 3) if math.log10(high / low) < few else (1,), numticks=7))
+def log_axis(axis, low, high, few, unit):
+    """A mark for each power of ten; for few of them, marks between as well. Bytes: powers of four."""
+    if unit == "B":
+        axis.set_major_locator(ticker.LogLocator(base=4, numticks=7))
+    else:
+        axis.set_major_locator(ticker.LogLocator(base=10, subs=(1, 3) if math.log10(high / low) < few else (1,), numticks=7))
     axis.set_minor_locator(ticker.NullLocator())
+
+
+def linear_axis(axis, low, high, marks, unit):
+    """Round marks; those of bytes are powers of two apart."""
+    if unit == "B" and high > low:
+        axis.set_major_locator(ticker.MultipleLocator(2 ** math.ceil(math.log2((high - low) / marks))))
+    else:
+        axis.set_major_locator(ticker.MaxNLocator(marks))
 
 
 def draw_bars(book, row, figure, place):
@@ -158,7 +169,7 @@ def draw_bars(book, row, figure, place):
     found.sort(key=lambda pair: pair[1].middle, reverse=more)
     log = wide_apart([one.middle for _, one in found]) and min(one.low for _, one in found) >= 0
     drawing, axes = pyplot.subplots(figsize=(WIDTH, 0.95 + 0.37 * len(found)))
-    scale_bars(axes, found, log)
+    scale_bars(axes, found, log, unit)
     for place_on_axis, (peer, one) in enumerate(found):
         draw_bar(book, axes, place_on_axis, peer, one, unit, log)
     axes.set_yticks(range(len(found)), [book.title(peer) for peer, _ in found])
@@ -176,7 +187,7 @@ def draw_bars(book, row, figure, place):
     book.keep(drawing, "%s-%s" % (row["id"], figure["name"]), "%s: %s" % (title, words), place)
 
 
-def scale_bars(axes, found, log):
+def scale_bars(axes, found, log, unit):
     """Room for the words behind the longest bar."""
     highest = max(max(one.high, one.middle) for _, one in found)
     if log:
@@ -184,11 +195,11 @@ def scale_bars(axes, found, log):
         left = lowest / 2.5
         axes.set_xscale("log")
         axes.set_xlim(left, highest * (highest / left) ** 0.3)
-        log_axis(axes.xaxis, left, highest, 1.9)
+        log_axis(axes.xaxis, left, highest, 1.9, unit)
         return
     lowest = min(0, min(one.low for _, one in found))
     axes.set_xlim(lowest, (highest + 0.3 * (highest - lowest)) or 1)
-    axes.xaxis.set_major_locator(ticker.MaxNLocator(5))
+    linear_axis(axes.xaxis, lowest, highest, 4, unit)
 
 
 def draw_bar(book, axes, place, peer, one, unit, log):
@@ -210,7 +221,7 @@ def heading(axes, title):
     axes.annotate(wrapped(title), (0, 1), (4, 8), gid="heading", fontsize=12, fontweight="bold", **corner)
 
 
-def wrapped(title, width=48):
+def wrapped(title, width=43):
     lines = [""]
     for word in title.split():
         if lines[-1] and len(lines[-1]) + len(word) >= width:
@@ -253,7 +264,7 @@ def draw_distribution(book, row, prefix, place):
     ys = [value for curve in curves.values() for value in curve.values()]
     known = [name for name in PERCENTILES if any(name in curve for curve in curves.values())]
     axes.set_yscale("log")
-    log_axis(axes.yaxis, min(ys), max(ys), 2.6)
+    log_axis(axes.yaxis, min(ys), max(ys), 2.6, "ns")
     unit_axis(axes.yaxis, "ns")
     axes.set_xticks([place_of(name) for name in known], [label_of(name) for name in known])
     axes.set_xlabel("percentile, tails stretched; less is better", color=MUTED)
@@ -279,7 +290,7 @@ def legend(book, axes):
     handles, labels = axes.get_legend_handles_labels()
     longest = max(len(label) for label in labels)
     across = transforms.blended_transform_factory(axes.figure.transFigure, axes.transAxes)
-    columns = 3 if longest <= 15 else 2 if longest <= 26 else 1
+    columns = 3 if longest <= 12 else 2 if longest <= 24 else 1
     place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.17), "bbox_transform": across, "ncol": min(columns, len(labels))}
     box = axes.legend(handles, labels, handlelength=2.4, columnspacing=1.4, **place)
     for text in box.get_texts():
@@ -336,10 +347,10 @@ def scale_values(axes, values, unit):
     axes.grid(True)
     if wide_apart(values):
         axes.set_yscale("log")
-        log_axis(axes.yaxis, min(values), max(values), 2.6)
+        log_axis(axes.yaxis, min(values), max(values), 2.6, unit)
     else:
         axes.set_ylim(0, max(values) * 1.12)
-        axes.yaxis.set_major_locator(ticker.MaxNLocator(6))
+        linear_axis(axes.yaxis, 0, max(values), 6, unit)
     unit_axis(axes.yaxis, unit)
 
 

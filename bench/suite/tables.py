@@ -69,20 +69,21 @@ KINDS = {outcome.MET: ("✔ ", "met"), outcome.MISSED: ("✘ ", "missed"), outco
 
 
 def verdict_table(verdicts):
-    head = ["what", "target", "held against", "ours", "theirs", "ours / theirs (interval)", "verdict"]
+    """The verdict stands next to what it is about, where a narrow window shows it."""
+    head = ["what", "verdict", "target", "held against", "ours", "theirs", "ours / theirs (interval)"]
     lines = []
     for one in verdicts:
         sign, kind = KINDS[one.outcome]
         lines.append([
             cell(one.row.get("title") or one.row["id"], figure_title(one.figure)),
+            cell(sign + (one.outcome.upper() if one.outcome == outcome.MISSED else one.outcome), one.why, strong=True, kind=kind),
             cell(one.target),
             cell(one.against or NONE),
             cell(one.ours or NONE),
             cell(one.theirs or NONE),
             cell(one.ratio or NONE),
-            cell(sign + (one.outcome.upper() if one.outcome == outcome.MISSED else one.outcome), one.why, strong=True, kind=kind),
         ])
-    return Table(head, 3, lines)
+    return Table(head, 4, lines)
 
 
 def figure_title(figure):
