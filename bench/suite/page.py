@@ -36,7 +36,7 @@ th, td { padding: 0.32rem 0.65rem; text-align: right; vertical-align: top; white
 th { background: var(--soft); font-weight: 600; vertical-align: bottom; white-space: normal; min-width: 4.5rem; }
 tr:last-child td { border-bottom: 0; }
 th.word, td.word { text-align: left; white-space: normal; min-width: 7rem; }
-table.what th:first-child, table.what td:first-child { position: sticky; left: 0; background: var(--soft); min-width: 9.5rem; max-width: 17rem; }
+table.what th:first-child, table.what td:first-child { position: sticky; left: 0; background: var(--soft); min-width: 13rem; max-width: 19rem; }
 small { display: block; color: var(--muted); font-size: 0.88em; line-height: 1.3; }
 td.ours { background: var(--ours-paper); }
 td.floor { font-style: italic; color: var(--muted); border-left: 2px solid var(--grid); }
@@ -49,6 +49,7 @@ td.met small, td.missed small, td.open small { color: inherit; }
 .counts .met { background: var(--met-paper); color: var(--met); }
 .counts .missed { background: var(--missed-paper); color: var(--missed); }
 .counts .open { background: var(--open-paper); color: var(--open); }
+.names { columns: 22rem; column-gap: 2rem; }
 .plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 34rem), 1fr)); gap: 1.2rem 2rem; align-items: start; margin: 1rem 0; }
 figure { margin: 0; break-inside: avoid; }
 figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
@@ -80,8 +81,8 @@ def paragraph(text):
     return "<p>%s</p>" % escaped(text)
 
 
-def items(sentences):
-    return "<ul>%s</ul>" % "".join("<li>%s</li>" % escaped(sentence) for sentence in sentences)
+def items(sentences, name="sentences"):
+    return '<ul class="%s">%s</ul>' % (name, "".join("<li>%s</li>" % escaped(sentence) for sentence in sentences))
 
 
 def facts(pairs):
@@ -128,14 +129,16 @@ def head_html(results):
 
 def verdict_html(verdicts):
     parts = ['<h2 id="targets">Targets</h2>']
-    sentences = tables.verdict_summary(verdicts)
     if not verdicts:
-        return parts + [paragraph(sentences[0])]
+        return parts + [paragraph(sentence) for sentence in tables.verdict_summary(verdicts)]
     counts = []
     for kind, (sign, name) in tables.KINDS.items():
         counts.append('<li class="%s">%s%d %s</li>' % (name, sign, sum(one.outcome == kind for one in verdicts), kind))
     parts.append('<ul class="counts">%s</ul>' % "".join(counts))
-    parts += [paragraph(sentence) for sentence in sentences[1:]]
+    for kind in (outcome.MISSED, outcome.NOT_SHOWN):
+        names = tables.verdict_names(verdicts, kind)
+        if names:
+            parts += ["<h3>%s</h3>" % kind.capitalize(), items(names, "names")]
     return parts + [table_html(tables.verdict_table(verdicts), "Targets")]
 
 

@@ -21,6 +21,7 @@ from wording import amount, counted
 Plot = collections.namedtuple("Plot", "name title place svg")
 
 WIDTH, PAD = 5.0, 0.08  # inches; narrow, so that words are still large on a phone
+BAR = 0.31  # inches for a bar
 LOG_FROM = 20  # times: what differs by more than this gets a logarithmic axis
 STYLE = {
     "svg.fonttype": "none",  # words stay words
@@ -39,6 +40,7 @@ STYLE = {
     "ytick.color": INK,
     "grid.color": GRID,
     "grid.linewidth": 0.8,
+    "hatch.linewidth": 1.6,
     "legend.frameon": False,
     "legend.fontsize": 10,
     "figure.facecolor": PAPER,
@@ -168,14 +170,16 @@ def draw_bars(book, row, figure, place):
     more, unit = figure.get("more", True), figure.get("unit") or ""
     found.sort(key=lambda pair: pair[1].middle, reverse=more)
     log = wide_apart([one.middle for _, one in found]) and min(one.low for _, one in found) >= 0
-    drawing, axes = pyplot.subplots(figsize=(WIDTH, 0.95 + 0.37 * len(found)))
+    height = BAR * (len(found) + 0.3)
+    drawing = pyplot.figure(figsize=(WIDTH, height + 1))
+    axes = drawing.add_axes([0.3, 0.5 / (height + 1), 0.6, height / (height + 1)])
     scale_bars(axes, found, log, unit)
     for place_on_axis, (peer, one) in enumerate(found):
         draw_bar(book, axes, place_on_axis, peer, one, unit, log)
     axes.set_yticks(range(len(found)), [book.title(peer) for peer, _ in found])
     for label, (peer, _) in zip(axes.get_yticklabels(), found):
         label.set_fontweight("bold" if peer == OURS else "normal")
-    axes.invert_yaxis()
+    axes.set_ylim(len(found) - 0.35, -0.65)  # the first on top
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x")
     axes.set_axisbelow(True)
@@ -205,8 +209,9 @@ def scale_bars(axes, found, log, unit):
 def draw_bar(book, axes, place, peer, one, unit, log):
     look, floor = book.looks[peer], book.results.role(peer) == "floor"
     if not log or one.middle > 0:
-        dash, fill = ("--", "none") if floor else ("-", look.colour)
-        axes.barh(place, one.middle, height=0.72, color=fill, edgecolor=look.colour, linestyle=dash, linewidth=1.2)
+        again = look.dash != "-"  # a colour that another one has already
+        fill, dash, hatch = "none" if floor or again else look.colour, "--" if floor else "-", "////" if again and not floor else None
+        axes.barh(place, one.middle, height=0.72, color=fill, edgecolor=look.colour, linestyle=dash, hatch=hatch, linewidth=1.2)
         if one.count > 1:
             low = max(one.low, axes.get_xlim()[0])
             axes.errorbar(one.middle, place, xerr=[[max(one.middle - low, 0)], [one.high - one.middle]], color=INK, capsize=3, linewidth=1.2, fmt="none")

@@ -60,9 +60,12 @@ def verdict_summary(verdicts):
     lines = ["%s: %s." % (counted(len(verdicts), "target"), ", ".join("%d %s" % pair for pair in counts))]
     for count, kind in counts[1:]:
         if count:
-            names = ["%s (%s)" % (one.row.get("title") or one.row["id"], figure_title(one.figure)) for one in verdicts if one.outcome == kind]
-            lines.append("%s: %s." % (kind.capitalize(), "; ".join(names)))
+            lines.append("%s: %s." % (kind.capitalize(), "; ".join(verdict_names(verdicts, kind))))
     return lines
+
+
+def verdict_names(verdicts, kind):
+    return ["%s (%s)" % (one.row.get("title") or one.row["id"], figure_title(one.figure)) for one in verdicts if one.outcome == kind]
 
 
 KINDS = {outcome.MET: ("✔ ", "met"), outcome.MISSED: ("✘ ", "missed"), outcome.NOT_SHOWN: ("? ", "open")}
