@@ -63,7 +63,7 @@ class Book:
         with matplotlib.rc_context({"svg.hashsalt": name}):
             drawn = io.StringIO()
             figure.savefig(drawn, format="svg", bbox_inches=box, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-        svg = with_own_ids(drawn.getvalue(), name).replace("'DejaVu Sans'", FONTS).replace("font-family: DejaVu Sans", "font-family: " + FONTS)
+        svg = with_own_ids(drawn.getvalue(), name).replace("'DejaVu Sans'", FONTS)
         with open(os.path.join(self.folder, name + ".svg"), "w", encoding="utf-8") as file:
             file.write(svg)
         figure.savefig(os.path.join(self.folder, name + ".png"), dpi=110, bbox_inches=box, metadata={"Software": None})
