@@ -219,6 +219,7 @@ if(CMAKE_BUILD_TYPE MATCHES "^(Debug|RelWithDebInfo)$" AND NOT ROPHIVE_SANITIZE 
 endif()
 
 rophive_test(check.selftest check ${PROJECT_SOURCE_DIR}/tools/check/selftest)
+rophive_test(check.report check ${PROJECT_SOURCE_DIR}/bench/suite/selftest_report) # its plots only where there is matplotlib
 if(ROPHIVE_INSTALL AND NOT ROPHIVE_SANITIZE)
 	rophive_test(install.consumer install ${PROJECT_SOURCE_DIR}/tests/install/run ${PROJECT_BINARY_DIR})
 	set_tests_properties(install.consumer PROPERTIES PROCESSORS 2)
