@@ -9,6 +9,15 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CXX = ["g++", "-std=c++17", "-O2", "-DNDEBUG", "-pthread"]
+CC = ["gcc", "-std=gnu11", "-O2", "-DNDEBUG", "-D_GNU_SOURCE", "-pthread"]
+MEASURE_C = ["peer_c.c", "../stats.c", "../sync.c", "../tally.c", "../ping.c", "../record.c"]
+GO = ["golang-go"], "/usr/bin/go"
+GO_FILES = ["{here}/go/%s.go" % name for name in ("peer", "measure", "tasks", "timers", "mixed", "forks", "fibers")]
+TOKIO = (
+    ["librust-tokio-dev", "librust-tokio+full-dev", "rustc", "cargo"],
+    "/usr/share/cargo/registry/tokio-1.24.2",
+    ["/usr/bin/cargo", "build", "--release", "--offline", "--quiet", "--config", ".cargo-config.toml", "--manifest-path", "{out}.crate/Cargo.toml"],
+)
 
 FIBERS = ("yield", "chan", "skynet_fiber", "spawn_join", "fibers_asleep")
 
@@ -23,12 +32,26 @@ def cxx(source, *more):
     return CXX + ["-o", "{out}", "{here}/" + source, *more]
 
 
+def cc(source, *more):
+    return CC + ["-o", "{out}", "{here}/" + source, *more]
+
+
+def cc_peer(source, *more):
+    """With the measuring side of `hive bench`; of the library the headers alone."""
+    return cc(source, "-I{here}/..", "-I{here}/../../include", *("{here}/" + name for name in MEASURE_C), *more, "-lm")
+
+
 PEERS = {}
 
 # Fibers and channels
 PEERS.update(
-    go=Peer(FIBERS + ("bus",), ["golang-go"], "/usr/bin/go", ["go", "build", "-o", "{out}", "{here}/peer.go"],
-            "Goroutines: stacks of 2 KiB that are copied when they grow, and a garbage collector that is part of the cost."),
+    go=Peer(FIBERS + ("bus", "post", "spawn_local", "ping", "ping_hot", "timer", "timer_cancel", "fib", "skynet", "mixed"),
+            *GO, ["go", "build", "-o", "{out}"] + GO_FILES,
+            "Goroutines: stacks of 2 KiB that are copied when they grow, and a garbage collector that is part of the cost. There are no outside threads: who "
+            "posts is a goroutine, with GOMAXPROCS=T+P up to the number of CPUs. In ping and ping_hot it waits at a channel, as Go programs do, so that mostly its "
+            "own thread runs the task and no other one is woken; look_p50_ns is with the habit of the other peers' poster, which looks for 3 us first. Timers are "
+            "AfterFunc's, armed by Reset. mixed: hogs on T goroutines, GOMAXPROCS=T+2; with T alone tiny tasks wait for tens of milliseconds. No post_to: "
+            "there is no named worker."),
     boost_fiber=Peer(tuple(name for name in FIBERS if name != "skynet_fiber"), ["libboost-fiber-dev"], "/usr/include/boost/fiber/all.hpp",
                      cxx("boost_fiber.cpp", "-lboost_fiber", "-lboost_context"),
                      "Fibers of one thread each, shared between threads by an algorithm that has a lock."),
@@ -36,9 +59,36 @@ PEERS.update(
                        cxx("boost_context.cpp", "-lboost_context"), "The bare switch of stacks, without a scheduler."),
 )
 
+# Tasks and timers of an asynchronous runtime
+PEERS.update(
+    tokio=Peer(("post", "spawn_local", "post_to", "ping", "ping_hot", "timer", "timer_cancel", "skynet", "yield", "chan", "mixed"), *TOKIO,
+               "The multi-threaded runtime with T workers; for T=1 the current_thread one where that is quicker (post, spawn_local, ping, ping_hot, yield). A task is a future with a handle and an allocation of its own. post_to is a thread with a runtime of one "
+               "thread, whose task runs what comes through an unbounded channel. chan: mpsc; it has one receiver, so that several share it behind Tokio's mutex. "
+               "Timers have milliseconds, rounded up; their rate of insertion is that of the first poll of a Sleep, without a task, the lateness "
+               "that of a task for each. timer_cancel is Sleep::reset(), which only notes a later time and does not touch the wheel. mixed: hogs by spawn_blocking "
+               "limited to T threads, tiny tasks on two workers; for larger computations the manual recommends a pool of another crate."),
+)
+
+# Event loops: a loop for each of T threads; who posts has a queue with a lock and wakes the loop by its thread-safe call
+LOOP = ("post_to", "ping", "ping_hot", "timer", "timer_cancel")
+PEERS.update(
+    libuv=Peer(LOOP + ("post", "mixed"), ["libuv1-dev"], "/usr/include/uv.h", cc_peer("peer_uv.c", "-luv"),
+               "uv_async_send() wakes a loop; letters go to the last of T loops. In 1.44 the woken loop spins, for 997 pauses at a time, until the sender has left that "
+               "call: on the sender's own CPU that is 15 to 30 us of ping. Timers have milliseconds, and can fire up to one early since the loop's clock is "
+               "rounded down. post is the thread pool, of T threads; uv_queue_work() belongs to the thread of a loop, so the P producers are loops, and each request "
+               "is allocated and has a completion on its loop, which is not part of the time. What runs in the pool cannot post: no spawn_local. "
+               "mixed: hogs in the pool, tiny tasks to a loop."),
+    libevent=Peer(LOOP, ["libevent-dev"], "/usr/include/event2/event.h", cc_peer("peer_event.c", "-levent_core", "-levent_pthreads"),
+                  "event_active() wakes a loop, with its locks on; letters go to the last of T loops. The loops with timers have no locks and "
+                  "the precise clock (EVENT_BASE_FLAG_PRECISE_TIMER). Without a thread pool there is nothing like post."),
+    libev=Peer(LOOP, ["libev-dev"], "/usr/include/ev.h", cc_peer("peer_ev.c", "-lev"),
+               "ev_async_send() wakes a loop; letters go to the last of T loops. A loop waits in milliseconds, which is late by half of one and costs "
+               "little CPU. Without a thread pool there is nothing like post."),
+)
+
 # The message bus
 PEERS.update(
-    go_one=Peer(("bus",), ["golang-go"], "/usr/bin/go", ["go", "build", "-ldflags", "-X main.one=1", "-o", "{out}", "{here}/peer.go"],
+    go_one=Peer(("bus",), *GO, ["go", "build", "-ldflags", "-X main.one=1", "-o", "{out}"] + GO_FILES,
                 "Go with everything on one thread, where nothing crosses from CPU to CPU."),
     locked=Peer(("bus",), ["g++"], "/usr/bin/g++", cxx("bus.cpp", "-DPEER_LOCKED"), "A deque with a mutex and two conditions."),
     tbb=Peer(("bus",), ["libtbb-dev"], "/usr/include/tbb/concurrent_queue.h", cxx("bus.cpp", "-DPEER_TBB", "-ltbb"),
@@ -59,16 +109,14 @@ PEERS.update(
 )
 
 SERVERS = {
-    "libuv": Server(["libuv1-dev"], "/usr/include/uv.h", ["gcc", "-O2", "-o", "{out}", "{here}/echo_uv.c", "-luv"], 1, "Callbacks, a loop of one thread."),
+    "libuv": Server(["libuv1-dev"], "/usr/include/uv.h", cc("echo_uv.c", "-luv"), 1, "Callbacks, a loop of one thread."),
+    "libevent": Server(["libevent-dev"], "/usr/include/event2/event.h", cc("echo_event.c", "-levent_core"), 1,
+                       "Plain events without locks, a loop of one thread; the program reads and writes by itself."),
+    "libev": Server(["libev-dev"], "/usr/include/ev.h", cc("echo_ev.c", "-lev"), 1,
+                    "Watchers of one loop, one thread; the program reads and writes by itself."),
     "asio": Server(["libasio-dev"], "/usr/include/asio.hpp", cxx("echo_asio.cpp"), 256, "Callbacks on an io_context with T threads."),
-    "go": Server(["golang-go"], "/usr/bin/go", ["go", "build", "-o", "{out}", "{here}/echo.go"], 256, "A goroutine for each connection."),
-    "tokio": Server(
-        ["librust-tokio-dev", "librust-tokio+full-dev", "rustc", "cargo"],
-        "/usr/share/cargo/registry/tokio-1.24.2",
-        ["/usr/bin/cargo", "build", "--release", "--offline", "--quiet", "--config", ".cargo-config.toml", "--manifest-path", "{out}.crate/Cargo.toml"],
-        256,
-        "A task for each connection on the runtime with T threads.",
-    ),
+    "go": Server(*GO, ["go", "build", "-o", "{out}", "{here}/echo.go"], 256, "A goroutine for each connection."),
+    "tokio": Server(*TOKIO, 256, "A task for each connection on the runtime with T threads."),
 }
 CRATE = """[package]
 name = "{name}"
@@ -78,6 +126,7 @@ edition = "2021"
 name = "{name}"
 path = "{here}/{name}.rs"
 [dependencies]
+libc = "0.2"
 tokio = {{ version = "1", default-features = false, features = ["net", "rt-multi-thread", "io-util", "sync", "time", "macros"] }}
 [profile.release]
 lto = true
@@ -96,7 +145,7 @@ def install_packages(packages):
 
 
 def build(name, peer, install):
-    """Path of its program, or None with a word why not. What is built with cargo is named as its source is: echo_tokio.rs."""
+    """Path of its program, or None with a word why not. A crate is named as its source is: echo_tokio.rs, peer_tokio.rs."""
     if not os.path.exists(peer.sign):
         if not install:
             print("%s is left out: no %s (--install, or apt-get install %s)" % (name, peer.sign, " ".join(peer.packages)), file=sys.stderr)
@@ -108,11 +157,15 @@ def build(name, peer, install):
     environment = dict(os.environ, GOCACHE=os.path.join(folder, "go-cache"), GOFLAGS="-buildvcs=false")
     if "cargo" in peer.packages:
         environment.update(PATH="/usr/bin:/bin", CARGO_TARGET_DIR=out + ".target")  # Debian's, with its crates, no net
-        write_crate(name, out + ".crate")
+        write_crate(crate_of(name), out + ".crate")
     subprocess.run([part.format(out=out, here=HERE) for part in peer.command], check=True, env=environment, stdout=sys.stderr, cwd=folder)
     if "cargo" in peer.packages:
-        shutil.copy(os.path.join(out + ".target/release", name), out)
+        shutil.copy(os.path.join(out + ".target/release", crate_of(name)), out)
     return out
+
+
+def crate_of(name):
+    return name if name.startswith("echo_") else "peer_" + name
 
 
 def write_crate(name, folder):

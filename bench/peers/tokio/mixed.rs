@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+//! mixed, as scenario_mixed.c: hogs by spawn_blocking, with T threads for that, beside two workers; tiny tasks to the workers.
+use crate::crew::Crew;
+use crate::measure::*;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+const WORKERS: usize = 2; // as ours has
+const CHAINS: i64 = 8;
+const HOG_NS: i64 = 2 * MS;
+const PERIOD_NS: i64 = MS;
+
+#[derive(Default)]
+struct Hogs {
+    stop: AtomicBool,
+    done: AtomicI64,
+    chains: AtomicI64,
+}
+
+/// Burns its share of CPU time and spawns its successor.
+fn hog(handle: Handle, hogs: Arc<Hogs>) {
+    burn(HOG_NS);
+    hogs.done.fetch_add(1, Ordering::Relaxed);
+    if hogs.stop.load(Ordering::Relaxed) {
+        hogs.chains.fetch_sub(1, Ordering::SeqCst);
+    } else {
+        start_hog(handle, hogs);
+    }
+}
+
+fn start_hog(handle: Handle, hogs: Arc<Hogs>) {
+    let next = handle.clone();
+    handle.spawn_blocking(move || hog(next, hogs));
+}
+
+fn stop_hogs(hogs: &Hogs) {
+    let deadline = now() + PATIENCE_NS;
+    hogs.stop.store(true, Ordering::SeqCst);
+    while hogs.chains.load(Ordering::SeqCst) > 0 {
+        if now() > deadline {
+            too_late("hog chains to end");
+        }
+        sleep(MS);
+    }
+}
+
+/// Hogs a second while the work is done.
+fn hogs_during(hogs: &Hogs, work: impl FnOnce()) -> f64 {
+    let (begin, done) = (now(), hogs.done.load(Ordering::Relaxed));
+    work();
+    (hogs.done.load(Ordering::Relaxed) - done) as f64 * 1e9 / (now() - begin) as f64
+}
+
+struct Tiny {
+    due_ns: i64,
+    posted_ns: i64,
+}
+
+fn post_tiny(handle: &Handle, started: &'static [AtomicI64]) -> Vec<Tiny> {
+    let first_ns = now() + PERIOD_NS;
+    let mut posted = Vec::with_capacity(started.len());
+    for (i, mine) in started.iter().enumerate() {
+        let due_ns = first_ns + i as i64 * PERIOD_NS;
+        sleep_until(due_ns);
+        posted.push(Tiny { due_ns, posted_ns: now() });
+        handle.spawn(async move {
+            mine.store(now(), Ordering::Relaxed);
+            tally();
+        });
+    }
+    posted
+}
+
+pub fn mixed(o: &Options) -> Output {
+    let span_ns = (o.seconds * 1e9) as i64;
+    let count = span_ns / PERIOD_NS + 1;
+    let started: &'static [AtomicI64] = Vec::leak((0..count).map(|_| AtomicI64::new(0)).collect());
+    let crew = Crew::with_blocking(WORKERS, o.threads);
+    let (handle, hogs) = (crew.handle(), Arc::new(Hogs::default()));
+    for _ in 0..CHAINS {
+        hogs.chains.fetch_add(1, Ordering::SeqCst);
+        start_hog(handle.clone(), hogs.clone());
+    }
+    sleep(200 * MS); // warm-up
+    sleep_exactly(); // now: the threads of the hogs were started by this one
+    let mut alone = hogs_during(&hogs, || sleep(span_ns / 2)) / 2.0;
+    let mut posted = Vec::new();
+    let target = tally_total() + count as u64;
+    let with_tiny = hogs_during(&hogs, || posted = post_tiny(&handle, started));
+    tally_wait(target, MS);
+    alone += hogs_during(&hogs, || sleep(span_ns / 2)) / 2.0;
+    stop_hogs(&hogs);
+    let pairs = || posted.iter().zip(started).map(|(tiny, at)| (tiny, at.load(Ordering::Relaxed)));
+    let mut output = Output::rate(count as f64, span_ns);
+    output.put_percentiles("", pairs().map(|(tiny, at)| at - tiny.posted_ns).collect());
+    output.put_percentiles("e2e_", pairs().map(|(tiny, at)| at - tiny.due_ns).collect());
+    output.put("hogs_per_s", with_tiny);
+    output.put("hogs_alone_per_s", alone);
+    output.put("hogs_ratio", with_tiny / alone);
+    output
+}
