@@ -86,7 +86,8 @@ def build(name, peer):
     try:
         catalog.build(name, peer, False)
     except (OSError, subprocess.CalledProcessError) as error:
-        return None, "cannot be built: %s" % error
+        why = "exit %d" % error.returncode if isinstance(error, subprocess.CalledProcessError) else error
+        return None, "cannot be built: %s: %s (it takes %s)" % (peer.command[0], why, " ".join(peer.packages))
     with open(stamp, "w", encoding="ascii") as file:
         file.write(now)
     return out, ""
@@ -97,6 +98,10 @@ def build_all(wanted, install):
     if install:
         install_missing(list(wanted.values()))
     built = {name: build(name, peer) for name, peer in wanted.items()}
+    broken = [name for name, (path, _) in built.items() if not path and os.path.exists(wanted[name].sign)]
+    if install and broken and may_install():  # a package may be there in part: a header without its library
+        if try_install(list(dict.fromkeys(package for name in broken for package in wanted[name].packages))):
+            built.update({name: build(name, wanted[name]) for name in broken})
     for name, (path, why) in built.items():
         if not path:
             print("%s is left out: %s" % (name, why), file=sys.stderr)

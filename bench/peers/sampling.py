@@ -62,7 +62,7 @@ def output_of(command, limit_s):
             raise
     if process.returncode != 0:
         said = complaint.strip().splitlines()
-        raise Failed("exit %d%s" % (process.returncode, ": " + said[-1][:200] if said else ""))
+        raise Failed("exit %d%s" % (process.returncode, ": " + said[0][:200] if said else ""))
     return output
 
 

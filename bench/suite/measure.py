@@ -66,7 +66,7 @@ class Measuring:
 
     def keep(self, place, peer, turn, sample, figures, cpu_s):
         self.samples.append(dict(place, peer=peer, round=turn, tries=sample.tries, disturbed=sample.disturbed, foreign_cpu_percent=round(sample.foreign_percent, 2),
-                                 cpu_s=cpu_s, figures=figures))
+                                 wall_s=round(sample.wall_s, 4), cpu_s=cpu_s, figures=figures))
 
     def keep_all(self, place, peer, turn, sample, prefixes):
         """Ours, and the neighbours that are in the same line; whose CPU time that was is not known there."""
