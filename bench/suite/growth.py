@@ -75,11 +75,11 @@ def raise_descriptors(wanted):
     return soft
 
 
-def fits(one, x, servers):
-    """A load of x connections to each server has them all in one process. True, or why not."""
+def does_not_fit(one, x, servers):
+    """Why not, or "". A load of x connections to each server has them all in one process."""
     need = x * servers + SPARE_DESCRIPTORS
     have = raise_descriptors(need) if one.contest else need
-    return True if have >= need else "%d connections to each of %d servers take %d open files, and %d is the limit" % (x, servers, need, have)
+    return "" if have >= need else "%d connections to each of %d servers take %d open files, and %d is the limit" % (x, servers, need, have)
 
 
 def put_costs(one, samples):

@@ -129,10 +129,10 @@ class Measuring:
     def growth_samples(self, one):
         return len(self.growing_peers(one)) * len(growth.points(one, self.form)) * self.growth_rounds()
 
-    def growth_command(self, one, peer, x):
+    def growth_command(self, one, peer, x, servers):
         flags = ["--scenario", one.scenario] + growth.flags(one, self.form, x)
         if one.contest:
-            return [self.hive, "bench"] + flags + ["--alone"] + self.server_flags(1, self.growing_servers())
+            return [self.hive, "bench"] + flags + ["--alone"] + self.server_flags(1, servers)
         return [self.hive, "bench"] + flags if peer == OURS else [self.programs[peer]] + flags
 
     def growing_servers(self):
@@ -150,12 +150,13 @@ class Measuring:
         place = {"growth": one.id, "x": x}
         servers = self.growing_servers() if one.contest else []
         self.progress.sample(peer, turn, self.growth_rounds())
-        fits = growth.fits(one, x, 1 + len(servers))
-        if fits is not True:
-            self.fail(place, peer, turn, fits)
-            return True
+        while (why := growth.does_not_fit(one, x, 1 + len(servers))):
+            self.fail(place, servers[-1] if servers else peer, turn, why)
+            if not servers:
+                return True  # the next point may
+            servers.pop()
         try:
-            sample = self.sampler.take(self.growth_command(one, peer, x), one.scenario, one.figure)
+            sample = self.sampler.take(self.growth_command(one, peer, x, servers), one.scenario, one.figure)
         except Failed as failure:
             self.fail(place, peer, turn, failure)
             return False
