@@ -4,6 +4,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 BUILD := build
+FORM ?= quick
 # Ours only. "make install" is a user's build: no -Werror, no tests.
 OURS := -DCMAKE_C_COMPILER=gcc -DROPHIVE_WERROR=ON
 
@@ -35,8 +36,10 @@ coverage: ## which lines and branches the tests execute: a table, and build/cove
 	@scripts/setup test
 	@scripts/coverage
 
-bench: tool ## every bench scenario, one JSON line each
-	@$(BUILD)/bin/hive bench --all
+bench: ## side by side with all peers, and a report of it, in bench/report; FORM=full, ONLY=rows, ROUNDS=n, PEERS=names; two minutes
+	@scripts/setup bench
+	@$(MAKE) --no-print-directory tool
+	@bench/suite/run '--$(FORM)' --hive '$(BUILD)/bin/hive' $(if $(ONLY),--only '$(ONLY)') $(if $(ROUNDS),--rounds '$(ROUNDS)') $(if $(PEERS),--peers '$(PEERS)')
 
 bench-check: tool ## is it slower than the last commit, or BASE=revision? Ten figures, in turns; two minutes
 	@scripts/setup check

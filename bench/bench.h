@@ -19,11 +19,11 @@ enum bench_exit {
 /* How the server of echo_server is written, and who works on the file of file_read and file_write; the form of a bus. */
 enum bench_style { BENCH_FIBERS, BENCH_OPS, BENCH_RAW, BENCH_LENT, BENCH_DISPATCHER, BENCH_KEY, BENCH_HIVE };
 
-#define BENCH_SERVERS 6 /* foreign ones beside ours */
+#define BENCH_SERVERS 12 /* foreign ones beside ours */
 
 struct bench_params {
 	int32_t threads, producers, consumers, repeat, batch;
-	int64_t n;
+	int64_t n, armed;
 	double seconds;
 	bool pin, no_stealing;
 	enum hive_preset preset;
@@ -39,7 +39,7 @@ struct bench_params {
 	enum bench_style style;
 	int32_t connections, idle, depth, deadline_ms;
 	int64_t bytes;
-	bool serve, cold, splice, files; /* serve: on `port`, nothing is measured */
+	bool serve, alone, cold, splice, files; /* serve: on `port`, nothing is measured */
 	int32_t port, server_count;
 	const char *servers[BENCH_SERVERS]; /* NAME=COMMAND */
 };
@@ -72,7 +72,9 @@ int bench_wrong(const char *what, uint64_t expected, uint64_t seen);
 
 /* Fields that many scenarios share. */
 void bench_put_rate(struct record *result, double operations, int64_t elapsed_ns);
+/* p10_ns, p25_ns, p50_ns, p75_ns, p90_ns, p95_ns, p99_ns, p999_ns, max_ns; `whose` stands in front of each name. */
 void bench_put_percentiles(struct record *result, const struct stats *stats);
+void bench_put_percentiles_of(struct record *result, const char *whose, const struct stats *stats);
 void bench_put_memory(struct record *result);
 
 bench_run_fn bench_post, bench_post_to, bench_spawn_local, bench_steal, bench_ping, bench_ping_hot, bench_floor,

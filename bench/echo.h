@@ -23,7 +23,7 @@ int echo_serve_raw(const struct bench_params *params);
 /* ---- server processes: echo_rival.c ---- */
 
 struct rival {
-	char name[16];
+	char name[16]; /* in front of its figures */
 	pid_t pid;
 	int input;  /* its end is the server's end */
 	int output; /* kept open: who speaks at its end is not to be killed for it */

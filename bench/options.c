@@ -18,6 +18,7 @@ static const char usage_text[] =
 	"  --seconds S        length of mixed, mixed_ui, idle, echo_server and file_…\n"
 	"  --repeat R         samples, each in a process of its own; more than one adds a summary line\n"
 	"  --batch B          post: B tasks a call, by hive_post_many\n"
+	"  --armed A          timer_cancel: timers that are armed meanwhile (10000)\n"
 	"  --pin              worker i stays on the i-th CPU allowed\n"
 	"  --core NAME        epoll, poll, uring or best\n"
 	"  --preset NAME      default, rophive, faio or veloq; each: all of them in turns, one table of ratios\n"
@@ -37,6 +38,7 @@ static const char usage_text[] =
 	"  --bytes B          echo_server: of a request; file_…: of the file\n"
 	"  --deadline-ms D    echo_server: each receive has such a deadline\n"
 	"  --server NAME=CMD  echo_server: another server to measure in turns; it prints PORT n, ends with its input\n"
+	"  --alone            echo_server: without the raw loop beside ours\n"
 	"  --port N           echo_server: only serve there, for --seconds; 0: anywhere\n"
 	"  --depth D          file_…: operations under way; bus…: messages in the ring (1024; bus_overload: 4096)\n"
 	"  --cold             file_…: drop the file from memory before each turn\n"
@@ -148,6 +150,7 @@ enum option_id {
 	OPTION_SECONDS,
 	OPTION_REPEAT,
 	OPTION_BATCH,
+	OPTION_ARMED,
 	OPTION_PIN,
 	OPTION_CORE,
 	OPTION_PRESET,
@@ -164,6 +167,7 @@ enum option_id {
 	OPTION_BYTES,
 	OPTION_DEADLINE,
 	OPTION_SERVER,
+	OPTION_ALONE,
 	OPTION_PORT,
 	OPTION_DEPTH,
 	OPTION_COLD,
@@ -186,6 +190,7 @@ static const struct option known[] = {
 	{ "seconds", required_argument, NULL, OPTION_SECONDS },
 	{ "repeat", required_argument, NULL, OPTION_REPEAT },
 	{ "batch", required_argument, NULL, OPTION_BATCH },
+	{ "armed", required_argument, NULL, OPTION_ARMED },
 	{ "pin", no_argument, NULL, OPTION_PIN },
 	{ "core", required_argument, NULL, OPTION_CORE },
 	{ "preset", required_argument, NULL, OPTION_PRESET },
@@ -202,6 +207,7 @@ static const struct option known[] = {
 	{ "bytes", required_argument, NULL, OPTION_BYTES },
 	{ "deadline-ms", required_argument, NULL, OPTION_DEADLINE },
 	{ "server", required_argument, NULL, OPTION_SERVER },
+	{ "alone", no_argument, NULL, OPTION_ALONE },
 	{ "port", required_argument, NULL, OPTION_PORT },
 	{ "depth", required_argument, NULL, OPTION_DEPTH },
 	{ "cold", no_argument, NULL, OPTION_COLD },
@@ -261,6 +267,8 @@ static bool apply_value(struct options *options, int option, const char *value)
 		return parse_small(value, 1, 1000, &params->repeat);
 	case OPTION_BATCH:
 		return parse_small(value, 1, 4096, &params->batch);
+	case OPTION_ARMED:
+		return parse_count(value, 1, 10000000, &params->armed);
 	case OPTION_CORE:
 		return hive_core_find(value, &params->core) == 0;
 	case OPTION_PRESET:
@@ -290,6 +298,8 @@ static bool apply_flag(struct options *options, int option)
 		return options->params.pin = true;
 	case OPTION_NO_STEALING:
 		return options->params.no_stealing = true;
+	case OPTION_ALONE:
+		return options->params.alone = true;
 	case OPTION_COLD:
 		return options->params.cold = true;
 	case OPTION_SPLICE:

@@ -7,7 +7,7 @@
 
 /* One result: named values in the order in which they were added. It holds no pointers, so that a child process can
  * send it through a pipe as it is.                                                                                 */
-#define RECORD_FIELDS 96
+#define RECORD_FIELDS 256 /* echo_server with all its neighbours has most */
 
 enum record_type { RECORD_TEXT, RECORD_COUNT, RECORD_REAL, RECORD_FLAG };
 

@@ -18,9 +18,9 @@ enum { TURN_MS = 50, CONTESTANTS = BENCH_SERVERS + 2 };
 struct contestant {
 	struct rival rival;
 	struct load load;
-	int64_t asked_ns, cpu_ns; /* sums over its turns */
-	double *rates, *cpus;     /* of each turn: answers a second, server's ns for each */
-	double idle_bytes;
+	int64_t asked_ns, cpu_ns;      /* sums over its turns */
+	double *rates, *cpus;          /* of each turn: answers a second, server's ns for each */
+	double busy_bytes, idle_bytes; /* resident, for each connection */
 	pid_t idler; /* has the idle connections: one process may not have descriptors enough for all servers */
 	int idler_end;
 };
@@ -55,6 +55,11 @@ static void pin_load(const struct bench_params *params)
 	sched_setaffinity(0, sizeof cpus, &cpus);
 }
 
+static bool raw_beside(const struct bench_params *params)
+{
+	return params->style != BENCH_RAW && !params->alone;
+}
+
 static int begin_servers(struct contest *contest)
 {
 	const struct bench_params *params = contest->params;
@@ -62,7 +67,7 @@ static int begin_servers(struct contest *contest)
 	struct contestant *next = contest->all;
 	int code = rival_start(&next++->rival, raw ? "raw" : "hive", NULL, raw ? echo_serve_raw : echo_serve_hive,
 	                       params);
-	if (!code && !raw)
+	if (!code && raw_beside(params))
 		code = rival_start(&next++->rival, "raw", NULL, echo_serve_raw, params);
 	for (int32_t i = 0; i < params->server_count && !code; i++)
 		code = rival_start_foreign(&next++->rival, params->servers[i], params);
@@ -124,12 +129,14 @@ static int warm_up(struct contest *contest, struct contestant *contestant)
 static int connect_all(struct contest *contest, struct contestant *contestant)
 {
 	int32_t idle = contest->params->idle;
+	int64_t empty_kb = rival_memory_kb(&contestant->rival);
 	int code = load_open(&contestant->load, contest->connections, contest->bytes);
 	if (!code)
 		code = load_connect(&contestant->load, contestant->rival.port, contest->connections);
 	if (!code)
 		code = warm_up(contest, contestant);
 	int64_t before_kb = rival_memory_kb(&contestant->rival);
+	contestant->busy_bytes = (double)(before_kb - empty_kb) * 1024 / (double)contest->connections;
 	if (!code && idle > 0)
 		code = start_idler(contest, contestant);
 	if (idle > 0)
@@ -196,6 +203,7 @@ static void report_ours(const struct contest *contest, struct record *result)
 	record_metric(result, "cpu_ns_each", (double)ours->cpu_ns / answers(ours));
 	record_metric(result, "cpu_share", (double)ours->cpu_ns / (double)(ours->asked_ns ? ours->asked_ns : 1));
 	bench_put_percentiles(result, &ours->load.times);
+	record_metric(result, "bytes_each", ours->busy_bytes);
 	if (contest->params->idle > 0)
 		record_metric(result, "idle_bytes_each", ours->idle_bytes);
 }
@@ -207,9 +215,10 @@ static void report_other(const struct contest *contest, const struct contestant 
 	rival_put(&other->rival, result, "ops_per_s",
 	          answers(other) * 1e9 / (double)(other->asked_ns ? other->asked_ns : 1));
 	rival_put(&other->rival, result, "cpu_ns_each", (double)other->cpu_ns / answers(other));
-	rival_put(&other->rival, result, "p50_ns", (double)stats_quantile(&other->load.times, 0.50));
-	rival_put(&other->rival, result, "p99_ns", (double)stats_quantile(&other->load.times, 0.99));
-	rival_put(&other->rival, result, "p999_ns", (double)stats_quantile(&other->load.times, 0.999));
+	char whose[sizeof other->rival.name + 1];
+	snprintf(whose, sizeof whose, "%s_", other->rival.name);
+	bench_put_percentiles_of(result, whose, &other->load.times);
+	rival_put(&other->rival, result, "bytes_each", other->busy_bytes);
 	if (contest->params->idle > 0)
 		rival_put(&other->rival, result, "idle_bytes_each", other->idle_bytes);
 	rival_put(&other->rival, result, "ratio", median_ratio(contest, ours->rates, other->rates));
@@ -255,7 +264,7 @@ int bench_echo_server(const struct bench_params *params, struct record *result)
 	if (!contest)
 		return bench_failed("memory", -ENOMEM);
 	contest->params = params;
-	contest->count = 1 + (params->style != BENCH_RAW) + params->server_count;
+	contest->count = 1 + raw_beside(params) + params->server_count;
 	contest->turns = (int32_t)(params->seconds * 1000 / TURN_MS / contest->count) + 1;
 	contest->connections = params->connections ? params->connections : 64;
 	contest->bytes = params->bytes ? params->bytes : 64;

@@ -118,8 +118,7 @@ static void put_latencies(const struct mixed *mixed, struct record *result)
 		stats_add(&end_to_end, tiny->started_ns - tiny->due_ns);
 	}
 	bench_put_percentiles(result, &run);
-	record_metric(result, "e2e_p50_ns", (double)stats_quantile(&end_to_end, 0.50));
-	record_metric(result, "e2e_p99_ns", (double)stats_quantile(&end_to_end, 0.99));
+	bench_put_percentiles_of(result, "e2e_", &end_to_end);
 	record_metric(result, "hogs_per_s", mixed->with_tiny_per_s);
 	record_metric(result, "hogs_alone_per_s", mixed->alone_per_s);
 	record_metric(result, "hogs_ratio", mixed->with_tiny_per_s / mixed->alone_per_s);

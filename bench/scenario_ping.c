@@ -57,13 +57,10 @@ int bench_ping(const struct bench_params *params, struct record *result)
 	floor_close(&floor);
 	/* There are two ways for a wake to go: the woken thread takes the poster's CPU at once, or when the poster yields.
 	 * The median may fall on the edge between them; the first quartile shows the quick way alone.                    */
-	record_metric(result, "p25_ns", (double)stats_quantile(&hive_stats, 0.25));
 	bench_put_percentiles(result, &hive_stats);
-	double floor_p50 = (double)stats_quantile(&floor_stats, 0.5);
-	record_metric(result, "floor_p25_ns", (double)stats_quantile(&floor_stats, 0.25));
-	record_metric(result, "floor_p50_ns", floor_p50);
-	record_metric(result, "floor_p99_ns", (double)stats_quantile(&floor_stats, 0.99));
-	record_metric(result, "ratio", (double)stats_quantile(&hive_stats, 0.5) / floor_p50);
+	bench_put_percentiles_of(result, "floor_", &floor_stats);
+	record_metric(result, "ratio",
+	              (double)stats_quantile(&hive_stats, 0.5) / (double)stats_quantile(&floor_stats, 0.5));
 	bench_put_memory(result);
 	return rig_close(&rig, code);
 }

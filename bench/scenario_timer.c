@@ -104,7 +104,6 @@ static void put_lateness(struct record *result, const struct timed *timers, int6
 	for (int64_t i = 0; i < n; i++)
 		stats_add(&stats, timers[i].late_ns);
 	bench_put_percentiles(result, &stats);
-	record_metric(result, "max_ns", (double)stats.max);
 	record_metric(result, "min_ns", (double)stats.min);
 }
 

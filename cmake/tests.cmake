@@ -182,6 +182,7 @@ endif()
 # The drivers of the peers can be read; the rest of them needs packages.
 rophive_test(tool.peers tool ${PROJECT_SOURCE_DIR}/bench/peers/run --help)
 rophive_test(tool.peers_httpd tool ${PROJECT_SOURCE_DIR}/bench/peers/httpd --help)
+rophive_test(tool.suite tool ${PROJECT_SOURCE_DIR}/bench/suite/selftest)
 rophive_test(tool.compare tool ${PROJECT_SOURCE_DIR}/tests/tool/compare)
 
 # Examples are built as a reader would build them: GNU C by default, nothing of ours but the library.

@@ -141,7 +141,9 @@ directory = "/usr/share/cargo/registry"
 
 def install_packages(packages):
     sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
-    subprocess.run(sudo + ["apt-get", "install", "-y", "--no-install-recommends"] + packages, check=True, stdout=sys.stderr)
+    apt = sudo + ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
+    subprocess.run(apt + ["update"], check=False, stdout=sys.stderr)  # what is there may do without
+    subprocess.run(apt + ["install", "-y", "--no-install-recommends"] + packages, check=True, stdout=sys.stderr)
 
 
 def build(name, peer, install):

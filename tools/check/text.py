@@ -11,7 +11,7 @@ from files import c_files, code_of, comments_of, files, line_of, read
 CODE = ("src", "include", "tools", "bench", "tests", "examples")
 FILE_LINES = {"src": 500, "include": 500, "tools": 500, "bench": 500, "tests": 600, "examples": 500}
 FUNCTION_LINES = 80
-SCRIPTS = ("tools/check/check", "tools/check/misra", "tools/check/selftest", "scripts/setup", "scripts/test", "scripts/test-long", ".ci/run")
+SCRIPTS = ("bench/suite/run", "bench/suite/selftest", "tools/check/check", "tools/check/misra", "tools/check/selftest", "scripts/setup", "scripts/test", "scripts/test-long", ".ci/run")
 THREAD_RULE = re.compile(r"(Any thread|May wait|Worker thread|Owner thread|Foreign thread|Before run|Fiber)\b")
 TAG = r"[A-Z]+-[0-9]+"
 
