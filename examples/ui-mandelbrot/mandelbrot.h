@@ -50,9 +50,8 @@ struct picture {
 	int columns, rows;
 	struct cell *cells;
 	struct scene *scene, *fired;
-	/* Tiles that came back, from all workers; the update collects them, once for however many there are. */
+	/* Tiles that came back, from all workers; each frame collects them. */
 	_Atomic(struct tile *) back;
-	struct hive_update collect;
 	void (*on_change)(void *arg);
 	void *arg;
 	int pending;

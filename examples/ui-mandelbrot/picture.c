@@ -8,6 +8,7 @@
 
 /* ---- on compute workers ---- */
 
+/* The next frame shows it. Nobody is woken for it before: on a full machine a thread that has just run is let in less soon. */
 static void give_back(struct tile *tile)
 {
 	struct picture *p = tile->picture;
@@ -15,7 +16,6 @@ static void give_back(struct tile *tile)
 	tile->next = atomic_load(&p->back);
 	while (!atomic_compare_exchange_weak(&p->back, &tile->next, tile))
 		;
-	hive_update_post(&p->collect); /* refused: the next one tries again, and so does picture_sweep() */
 }
 
 static void compute(void *arg)
@@ -80,9 +80,8 @@ static void take_back(struct picture *p, struct tile *t)
 	free(t);
 }
 
-static void collect(void *arg)
+static void collect(struct picture *p)
 {
-	struct picture *p = arg;
 	struct tile *t = atomic_exchange(&p->back, NULL);
 	uint64_t before = p->painted;
 
@@ -277,7 +276,6 @@ void picture_init(struct picture *p, struct hive *hive, void (*on_change)(void *
 	p->hive = hive;
 	p->on_change = on_change;
 	p->arg = arg;
-	hive_update_init(&p->collect, hive, HIVE_WORKER_MAIN, collect, p);
 }
 
 static void say_nothing(void *arg)

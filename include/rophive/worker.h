@@ -49,7 +49,7 @@ struct hive_worker_options {
 	int64_t spin_ns;             /* longest spin before sleep; HIVE_OFF: none */
 	/* How the system shall treat the thread. Of these only cpus applies to the thread that calls hive_run(); its timer slack and
 	 * time slice are shortened while it runs the hive.                                                                        */
-	int32_t nice; /* default: compute workers at least 5, beside a worker with `ui` that was attached before 19; IO workers as they are; HIVE_OFF: leave it */
+	int32_t nice; /* default: compute workers at least 5, beside a worker with `ui` that was attached before 19, and slices of 10 ms; IO workers as they are; HIVE_OFF: leave it */
 	int32_t realtime;     /* SCHED_FIFO priority 1–99; -EPERM from run or attach if not allowed */
 	bool batch;           /* SCHED_BATCH */
 	const uint16_t *cpus; /* pin to these; copied */

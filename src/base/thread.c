@@ -115,7 +115,7 @@ struct scheduling { /* struct sched_attr of the kernel, which older headers do n
 	uint64_t runtime, deadline, period;
 };
 
-void hive__thread_short_slices(int64_t slice_ns)
+void hive__thread_slices(int64_t slice_ns)
 {
 	struct scheduling s = { .size = sizeof s };
 	int saved = errno;
@@ -147,7 +147,7 @@ void hive__thread_ordinary(void)
 	struct sched_param param = { 0 };
 	int saved = errno;
 
-	hive__thread_short_slices(0);
+	hive__thread_slices(0);
 	if (sched_getscheduler(0) != SCHED_OTHER)
 		sched_setscheduler(0, SCHED_OTHER, &param);
 	prctl(PR_SET_TIMERSLACK, 50000UL); /* what the system begins with */

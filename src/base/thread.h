@@ -24,9 +24,9 @@ int hive__thread_pin(const uint16_t *cpus, size_t count);
 int hive__thread_nice(int nice);
 /* At least this nice; as it is if it is nicer already, or if the system refuses. */
 void hive__thread_nice_at_least(int nice);
-/* Asks for short time slices (0: the default again): the thread is let in sooner when it wakes. For normal threads on kernels
- * that know it (Linux 6.12); elsewhere nothing happens.                                                                    */
-void hive__thread_short_slices(int64_t slice_ns);
+/* Asks for time slices of this length (0: the default again). With short ones a thread is let in sooner when it wakes, with long ones it gives
+ * way to these. For normal threads on kernels that know it (Linux 6.12); elsewhere nothing happens.                        */
+void hive__thread_slices(int64_t slice_ns);
 int hive__thread_realtime(int priority);
 int hive__thread_batch(void);
 /* Scheduled as a thread of the program and not as one of ours, for what inherits from it: policy, slices, timer slack. */

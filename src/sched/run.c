@@ -178,7 +178,7 @@ static void run_main(struct hive *hive, struct worker *main)
 {
 	int64_t slack = hive__thread_timer_slack(1);
 
-	hive__thread_short_slices(hive__slice_asked(main));
+	hive__thread_slices(hive__slice_asked(main));
 	hive__now_running(hive);
 	hive__set_current(main);
 	hive__worker_start(main);
@@ -187,7 +187,7 @@ static void run_main(struct hive *hive, struct worker *main)
 	hive__worker_end(main);
 	hive__set_current(NULL);
 	hive__thread_timer_slack(slack);
-	hive__thread_short_slices(0);
+	hive__thread_slices(0);
 	hive__finish(hive);
 }
 

@@ -5,12 +5,20 @@
 #include "base/core_setup.h"
 #include "sched/internal.h"
 
+/* A compute worker, to whoever waits for events; most of all beside a window. */
+static void give_way(bool shows)
+{
+	hive__thread_nice_at_least(shows ? TUNE_UI_COMPUTE_NICE : TUNE_COMPUTE_NICE);
+	if (shows)
+		hive__thread_slices(TUNE_UI_COMPUTE_SLICE_NS);
+}
+
 static int apply_schedule(const struct worker *w)
 {
 	int r;
 
 	if (w->kind == HIVE_WORKER_IO)
-		hive__thread_short_slices(hive__slice_asked(w));
+		hive__thread_slices(hive__slice_asked(w));
 	if (w->setup.realtime > 0) {
 		r = hive__thread_realtime(w->setup.realtime);
 		if (r < 0)
@@ -22,7 +30,7 @@ static int apply_schedule(const struct worker *w)
 			return r;
 	}
 	if (w->setup.nice_by_default) {
-		hive__thread_nice_at_least(load_relaxed(&w->hive->shows) ? TUNE_UI_COMPUTE_NICE : TUNE_COMPUTE_NICE);
+		give_way(load_relaxed(&w->hive->shows));
 		return 0;
 	}
 	return w->setup.nice == HIVE_OFF ? 0 : hive__thread_nice(w->setup.nice);

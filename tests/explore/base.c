@@ -150,7 +150,7 @@ void hive__thread_nice_at_least(int nice)
 	(void)nice;
 }
 
-void hive__thread_short_slices(int64_t slice_ns)
+void hive__thread_slices(int64_t slice_ns)
 {
 	(void)slice_ns;
 }

@@ -78,7 +78,7 @@ TEST(priority_that_the_system_refuses_is_reported)
 static void slices_in_vain(void)
 {
 	errno = EXDEV;
-	hive__thread_short_slices(100000);
+	hive__thread_slices(100000);
 	CHECK_EQ(errno, EXDEV);
 	CHECK_EQ(sched_getscheduler(0), SCHED_OTHER);
 }
@@ -103,7 +103,7 @@ static void slices_of_batch(void *arg)
 	(void)arg;
 	CHECK_OK(hive__thread_batch());
 	ask_kernel(before);
-	hive__thread_short_slices(100000);
+	hive__thread_slices(100000);
 	ask_kernel(after);
 	CHECK_EQ(sched_getscheduler(0), SCHED_BATCH);
 	CHECK_EQ(memcmp(before, after, sizeof before), 0);
