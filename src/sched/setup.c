@@ -167,6 +167,9 @@ static void fill_manners(struct worker_setup *s, const struct hive_worker_option
 	s->keeps_out = share == HIVE_OFF;
 	if (!s->keeps_out && share < s->pool_batch)
 		s->pool_batch = share;
+	s->pool_crowd = !o->pool_batch && !o->pool_share && !o->ui && !o->no_steal && s->pool_batch == TUNE_POOL_BATCH
+	                        ? TUNE_POOL_CROWD
+	                        : s->pool_batch;
 	if (s->keeps_out)
 		s->spin_ns = HIVE_OFF; /* which is a search for what it does not want */
 	s->frame_ns = o->frame_ns ? o->frame_ns : o->ui ? TUNE_FRAME_NS : HIVE_OFF;

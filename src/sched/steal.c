@@ -38,13 +38,19 @@ static void after_taking(struct worker *w, size_t n)
 		hive__wake_one(hive, &hive->io);
 }
 
+static size_t wanted(const struct worker *w)
+{
+	return (size_t)(w->tiny && w->last_batch >= (uint32_t)w->setup.pool_batch ? w->setup.pool_crowd
+	                                                                          : w->setup.pool_batch);
+}
+
 /* Step 5. A batch into the local queue; what would not fit is not taken. True: there was something. */
 bool hive__take_from_pool(struct worker *w)
 {
 	struct hive *hive = w->hive;
 	struct hive_task batch[TUNE_POOL_BATCH_MAX];
 	uint64_t room = local_room(&w->local);
-	size_t n, max = (size_t)w->setup.pool_batch;
+	size_t n, max = wanted(w);
 
 	w->busy_beats = 0;
 	if (room < max)

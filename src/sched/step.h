@@ -58,12 +58,15 @@ static inline uint32_t stride(const struct step *s, int64_t spent_ns)
 static inline bool step_goes_on(struct worker *w, struct step *s)
 {
 	int64_t spent_ns;
+	uint32_t next;
 
 	if (s->done >= s->budget || hive__is_halted(w))
 		return false;
 	if (s->done < s->next_look || (s->more && !s->more(w))) /* for the end of it nobody needs the time */
 		return true;
 	spent_ns = hive__now(w->hive) - s->began_ns;
-	s->next_look += s->close ? 1 : stride(s, spent_ns);
+	next = s->close ? 1 : stride(s, spent_ns);
+	w->tiny = next == TUNE_TINY_STRIDE;
+	s->next_look += next;
 	return spent_ns < s->slice_ns;
 }

@@ -28,7 +28,7 @@ struct fork_stack; /* team.h */
 struct worker_setup { /* the options of a worker, checked and with defaults filled in */
 	int32_t local_budget, private_budget, timer_budget;
 	enum hive_timers timers; /* HEAP or WHEEL */
-	int32_t pool_probe_interval, pool_batch, steal_attempts, newest_run, io_interval;
+	int32_t pool_probe_interval, pool_batch, pool_crowd, steal_attempts, newest_run, io_interval;
 	enum hive_victim victim;
 	bool pool_first; /* a look at the pool that is due comes before the local queue, and takes one task */
 	bool last_now;   /* of a batch from the pool the last task runs at once */
@@ -130,6 +130,7 @@ struct worker {
 	uint64_t rng;                         /* O */
 	uint32_t take_lane;                   /* O  where the next look at the pool begins */
 	uint32_t last_batch, thin_batches;    /* O  how much the last looks at the pool brought */
+	bool tiny;                            /* O  tasks were, when their time was last looked at */
 	bool patient;                         /* O  waits a moment before it looks at the pool */
 	uint32_t busy_beats;                  /* O  in a row, without a look at the pool */
 	uint32_t tick;                        /* O  beats, for the intervals */
