@@ -6,7 +6,7 @@
 // Not comparable: stacks have no guard (fixedsize_stack and its pool; a million guarded ones exceed the kernel's mappings),
 // fibers cannot be cancelled, waits have no reason to show; a channel of 1024 holds 1023. The pool of stacks is for one thread.
 // Left out: skynet_fiber. Its schedulers go through the tree breadth first and keep the stacks of ended fibers until the
-// scheduler has its turn: 5 to 10 GiB for a million leaves.
+// scheduler has its turn: 5 to 10 GiB for a million leaves; with stacks of 16 KiB and launch::dispatch 3.5 GiB and ten seconds.
 #include "peer.hpp"
 #include <atomic>
 #include <boost/fiber/all.hpp>

@@ -22,10 +22,10 @@ TOKIO = (
 FIBERS = ("yield", "chan", "skynet_fiber", "spawn_join", "fibers_asleep")
 
 # scenarios: what its program knows; packages: of Debian; sign: the file whose presence shows them; command: how it is built;
-# note: what is and what is not comparable, in a few sentences
-Peer = collections.namedtuple("Peer", "scenarios packages sign command note")
+# note: what is and what is not comparable, in a few sentences; floor: no library, but what one stands on, a bound and not a rival
+Peer = collections.namedtuple("Peer", "scenarios packages sign command note floor", defaults=[False])
 # a server of echo_server; threads: the most that it can have
-Server = collections.namedtuple("Server", "packages sign command threads note")
+Server = collections.namedtuple("Server", "packages sign command threads note floor", defaults=[False])
 
 
 def cxx(source, *more):
@@ -41,6 +41,11 @@ def cc_peer(source, *more):
     return cc(source, "-I{here}/..", "-I{here}/../../include", *("{here}/" + name for name in MEASURE_C), *more, "-lm")
 
 
+def many(compiler, sources, *more):
+    """A program of several files."""
+    return compiler + ["-o", "{out}"] + ["{here}/" + source for source in sources] + list(more)
+
+
 PEERS = {}
 
 # Fibers and channels
@@ -54,7 +59,8 @@ PEERS.update(
             "there is no named worker."),
     boost_fiber=Peer(tuple(name for name in FIBERS if name != "skynet_fiber"), ["libboost-fiber-dev"], "/usr/include/boost/fiber/all.hpp",
                      cxx("boost_fiber.cpp", "-lboost_fiber", "-lboost_context"),
-                     "Fibers of one thread each, shared between threads by an algorithm that has a lock."),
+                     "Fibers of one thread each, shared between threads by an algorithm that has a lock. Without skynet_fiber: a million leaves take "
+                     "3.5 GiB and ten seconds in the best of the forms that were tried."),
     boost_context=Peer(("switch",), ["libboost-context-dev"], "/usr/include/boost/context/detail/fcontext.hpp",
                        cxx("boost_context.cpp", "-lboost_context"), "The bare switch of stacks, without a scheduler."),
 )
@@ -91,21 +97,60 @@ PEERS.update(
     go_one=Peer(("bus",), *GO, ["go", "build", "-ldflags", "-X main.one=1", "-o", "{out}"] + GO_FILES,
                 "Go with everything on one thread, where nothing crosses from CPU to CPU."),
     locked=Peer(("bus",), ["g++"], "/usr/bin/g++", cxx("bus.cpp", "-DPEER_LOCKED"), "A deque with a mutex and two conditions."),
-    tbb=Peer(("bus",), ["libtbb-dev"], "/usr/include/tbb/concurrent_queue.h", cxx("bus.cpp", "-DPEER_TBB", "-ltbb"),
-             "concurrent_bounded_queue: no types, priorities or counters."),
-    asio_post=Peer(("bus",), ["libasio-dev"], "/usr/include/asio.hpp", cxx("bus.cpp", "-DPEER_ASIO"),
-                   "post() to an io_context with as many threads, bounded by a count: no types, priorities or counters."),
 )
 
 # Fork and join
-TBB = (["libtbb-dev"], "/usr/include/tbb/task_group.h")
 PEERS.update(
-    tbb_tasks=Peer(("fib", "skynet", "loop", "sort"), *TBB, cxx("tbb_tasks.cpp", "-ltbb"),
-                   "task_group as its manual has it; a group can carry an exception, ours keeps an error."),
-    tbb_context=Peer(("fib", "skynet"), *TBB, cxx("tbb_tasks.cpp", "-ltbb", "-DPEER_ONE_CONTEXT"),
-                     "All groups share one context, and so one error and one cancellation, which ours do not."),
     openmp=Peer(("fib", "skynet", "loop"), ["g++"], "/usr/bin/g++", cxx("omp_tasks.cpp", "-fopenmp"),
                 "libgomp calls the function where there are 64 tasks for each thread already, which flatters it on one thread."),
+    openmp_clang=Peer(("fib", "skynet", "loop"), ["clang", "libomp-dev"], "/usr/lib/llvm-14/lib/libomp.so",
+                      ["clang++"] + cxx("omp_tasks.cpp", "-fopenmp")[1:],
+                      "The same source with clang's libomp, which has a deque with a lock for each thread and calls the function where it is full."),
+)
+
+# oneTBB: tasks from outside and inside, groups, a queue
+TBB = (["libtbb-dev"], "/usr/include/tbb/task_group.h")
+TBB_SOURCES = ("tbb.cpp", "tbb_pool.cpp", "tbb_tasks.cpp", "bus.cpp")
+PEERS.update(
+    tbb=Peer(("post", "spawn_local", "ping", "ping_hot", "mixed", "fib", "skynet", "loop", "sort", "bus"), *TBB,
+             many(CXX, TBB_SOURCES, "-DPEER_TBB", "-ltbb"),
+             "Outside threads enqueue() into a task_arena of T workers; inside, and in fib and skynet, task_group as its manual has it: a group can carry an "
+             "exception, ours keeps an error. mixed has two arenas of different priority for T workers: a tiny task waits for the end of a hog, and a worker "
+             "more was no better. parallel_sort is not stable and takes no memory. bus is concurrent_bounded_queue: no types, priorities or counters."),
+    tbb_context=Peer(("fib", "skynet"), *TBB, many(CXX, TBB_SOURCES, "-DPEER_TBB", "-DPEER_ONE_CONTEXT", "-ltbb"),
+                     "oneTBB where all groups share one context, and so one error and one cancellation, which ours do not."),
+)
+
+# Asio: one queue for each io_context, timers
+PEERS.update(
+    asio=Peer(("post", "spawn_local", "post_to", "ping", "ping_hot", "mixed", "skynet", "timer", "timer_cancel", "bus"), ["libasio-dev"], "/usr/include/asio.hpp",
+              many(CXX, ("asio.cpp", "asio_pool.cpp", "asio_timer.cpp", "bus.cpp"), "-DPEER_ASIO"),
+              "post() to an io_context that T threads run; spawn_local by defer(), which is faster from inside. A named worker, and a loop with timers, is a context with one thread. mixed has two contexts, since one "
+              "has no priorities. skynet does not wait in a join: the last child hands the sum on. A cancelled timer still calls its handler, which is part of "
+              "timer_cancel. bus is post() bounded by a count: no types, priorities or counters."),
+)
+
+# GLib: GThreadPool, GMainContext
+PLAIN_POOL, PLAIN_TIMERS = ("plain_pool.c", "plain.c"), ("plain_timers.c", "plain.c")
+GLIB = ["-isystem", "/usr/include/glib-2.0", "-isystem", "/usr/lib/%s-linux-gnu/glib-2.0/include" % os.uname().machine, "-lglib-2.0", "-lm"]
+PEERS.update(
+    glib=Peer(("post", "ping", "ping_hot", "post_to", "mixed", "timer", "timer_cancel"), ["libglib2.0-dev"], "/usr/include/glib-2.0/glib.h",
+              many(CC, ("peer_glib.c", "plain_timers.c") + PLAIN_POOL, *GLIB),
+              "An exclusive GThreadPool of T threads, whose tasks are all one function; a named worker is a thread with a GMainContext, which also has the tiny "
+              "tasks of mixed. Timers are g_timeout sources: in milliseconds, rounded up, and each turn of the loop looks at all of them, which with "
+              "100,000 takes a CPU all the time. Where it is late, that is why."),
+)
+
+# Floors: what can be had without a library
+PEERS.update(
+    locked_pool=Peer(("post", "spawn_local", "ping", "ping_hot", "mixed"), ["gcc"], "/usr/bin/gcc", many(CC, ("floor_pool.c",) + PLAIN_POOL, "-lm"),
+                     "A list with a mutex, a condition, and malloc for each task: what one writes in an hour. mixed has two of them.", floor=True),
+    futex=Peer(("ping", "ping_hot"), ["gcc"], "/usr/bin/gcc", many(CC, ("floor_futex.c",) + PLAIN_POOL, "-lm"),
+               "One thread asleep in futex(), woken for each question: the wake of the kernel, without a queue. T has no meaning here.", floor=True),
+    spin=Peer(("ping_hot",), ["gcc"], "/usr/bin/gcc", many(CC, ("floor_futex.c",) + PLAIN_POOL, "-DPEER_SPIN", "-lm"),
+              "One thread that looks at a word all the time: what the memory of two CPUs takes, at the price of a CPU. T has no meaning here.", floor=True),
+    raw_timer=Peer(("timer", "timer_cancel"), ["gcc"], "/usr/bin/gcc", many(CC, ("floor_timer.c",) + PLAIN_TIMERS, "-lm"),
+                   "A binary heap for each thread and a wait in epoll_pwait2() until its first moment: exact, at the price of a wait for each timer.", floor=True),
 )
 
 SERVERS = {
@@ -117,6 +162,8 @@ SERVERS = {
     "asio": Server(["libasio-dev"], "/usr/include/asio.hpp", cxx("echo_asio.cpp"), 256, "Callbacks on an io_context with T threads."),
     "go": Server(*GO, ["go", "build", "-o", "{out}", "{here}/echo.go"], 256, "A goroutine for each connection."),
     "tokio": Server(*TOKIO, 256, "A task for each connection on the runtime with T threads."),
+    "raw_uring": Server(["liburing-dev"], "/usr/include/liburing.h", CC + ["-o", "{out}", "{here}/echo_uring.c", "-luring"], 1,
+                        "Bare io_uring, one thread: multishot accept and receive, buffers of the ring, one system call for all that has come.", True),
 }
 CRATE = """[package]
 name = "{name}"

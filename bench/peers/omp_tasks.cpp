@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: MIT
-// The scenarios fib, skynet and loop of `hive bench` for OpenMP, as gcc has it: same flags, same output, same checks.
+// The scenarios fib, skynet and loop of `hive bench` for OpenMP, as gcc has it and as clang has it: same flags, same output, same checks.
 //
 // Comparable: what is done, how often, and on how many threads. One half is a task, the other one called. Not comparable: libgomp makes no task
 // at all where there are 64 for each thread already, but calls the function, which flatters it; it has one lock for all tasks of a team.
+// libomp, which comes with clang, has a deque with a lock for each thread, and calls the function where 256 tasks are in it.
 #include "tasks.hpp"
+
+#if defined(__clang__)
+static const char *const name = "openmp_clang";
+#else
+static const char *const name = "openmp";
+#endif
 
 static std::int64_t fib_task(int n)
 {
@@ -56,11 +63,11 @@ int main(int argc, char **argv)
 			numbers[i] = numbers[i] * loop_factor + loop_plus;
 	};
 	if (o.scenario == "fib")
-		fib_and_print("openmp", o, fib);
+		fib_and_print(name, o, fib);
 	else if (o.scenario == "skynet")
-		skynet_and_print("openmp", o, skynet);
+		skynet_and_print(name, o, skynet);
 	else if (o.scenario == "loop")
-		loop_and_print("openmp", o, loop);
+		loop_and_print(name, o, loop);
 	else
 		return PEER_UNKNOWN;
 	return 0;

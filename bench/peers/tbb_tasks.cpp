@@ -5,6 +5,7 @@
 // one called; parallel_invoke is no faster. A task_group can be cancelled and carries an exception, for which it has a context of its own, that is
 // made and destroyed with it; ours keeps an error, and has no exceptions. With PEER_ONE_CONTEXT all groups share one context, so that an error
 // anywhere would be one of all: nearly twice as fast at fib on one thread. Not comparable: parallel_sort is not stable, and takes no memory.
+#include "scenarios.hpp"
 #include "tasks.hpp"
 
 #include <tbb/blocked_range.h>
@@ -85,9 +86,8 @@ static void sort_and_print(peer_options o)
 	peer_print("tbb", o, double(o.n), seconds[seconds.size() / 2]);
 }
 
-int main(int argc, char **argv)
+bool group_scenarios(peer_options o)
 {
-	peer_options o = peer_parse(argc, argv);
 	tbb::global_control threads(tbb::global_control::max_allowed_parallelism, std::size_t(o.threads));
 	if (o.scenario == "fib")
 		fib_and_print("tbb", o, fib);
@@ -98,6 +98,6 @@ int main(int argc, char **argv)
 	else if (o.scenario == "sort")
 		sort_and_print(o);
 	else
-		return PEER_UNKNOWN;
-	return 0;
+		return false;
+	return true;
 }
