@@ -158,6 +158,13 @@ static void fill_defaults(const struct hive *hive, struct worker_setup *s, int32
 	s->timers = HIVE_TIMERS_WHEEL;
 }
 
+/* Who has the defaults, and from whom others may steal. */
+static bool may_crowd(const struct worker_setup *s, const struct hive_worker_options *o)
+{
+	return !o->pool_batch && !o->pool_share && !o->ui && !o->no_steal && s->pool_batch == TUNE_POOL_BATCH &&
+	       s->pool_probe_interval >= TUNE_POOL_CROWD;
+}
+
 /* Of a UI thread: what the preset says of these is for others. */
 static void fill_manners(struct worker_setup *s, const struct hive_worker_options *o)
 {
@@ -167,9 +174,7 @@ static void fill_manners(struct worker_setup *s, const struct hive_worker_option
 	s->keeps_out = share == HIVE_OFF;
 	if (!s->keeps_out && share < s->pool_batch)
 		s->pool_batch = share;
-	s->pool_crowd = !o->pool_batch && !o->pool_share && !o->ui && !o->no_steal && s->pool_batch == TUNE_POOL_BATCH
-	                        ? TUNE_POOL_CROWD
-	                        : s->pool_batch;
+	s->pool_crowd = may_crowd(s, o) ? TUNE_POOL_CROWD : s->pool_batch;
 	if (s->keeps_out)
 		s->spin_ns = HIVE_OFF; /* which is a search for what it does not want */
 	s->frame_ns = o->frame_ns ? o->frame_ns : o->ui ? TUNE_FRAME_NS : HIVE_OFF;

@@ -57,8 +57,9 @@ static inline int32_t tune_local_budget(int32_t capacity)
 /* Tasks taken from the pool at once. [tasks]  Bench: post. */
 #define TUNE_POOL_BATCH 16
 #define TUNE_POOL_BATCH_MAX 256
-/* The same of tiny tasks, while each batch is full: others may steal what is too much. [tasks, fixed]  Bench: post, spawn_local. */
-#define TUNE_POOL_CROWD 128
+/* The same of tiny tasks, while each batch is full: others may steal what is too much. No more than TUNE_POOL_PROBE_INTERVAL: each beat runs one of them at
+ * least, so they are gone when the pool is looked at again, and one worker keeps the order of those who post. [tasks, fixed]  Bench: post, spawn_local. */
+#define TUNE_POOL_CROWD 47
 
 /* Batches below so many tasks are thin; after such a row of them the worker pauses so often before its next look at the pool.
  * [tasks], [batches], [pauses of the CPU]  Fixed. Bench: post against ping_hot.                                             */

@@ -284,3 +284,29 @@ TEST(compute_workers_are_nicer_than_io_workers)
 	CHECK_EQ(nice_seen[0], own);
 	CHECK(nice_seen[1] >= TUNE_COMPUTE_NICE && nice_seen[1] >= own);
 }
+
+static int next_of_crowd;
+
+static void in_order(void *arg)
+{
+	CHECK_EQ((intptr_t)arg, next_of_crowd);
+	next_of_crowd++;
+}
+
+/* Tiny tasks come in larger batches, and two of them run in a beat: the batch is gone before the pool is looked at the next time. */
+TEST(a_crowd_of_tiny_tasks_keeps_its_order)
+{
+	struct hive_worker_options two = { .local_budget = 2 };
+	struct fake f = { 0 };
+	struct hive_task tasks[1000];
+
+	next_of_crowd = 0;
+	for (int i = 0; i < 1000; i++)
+		tasks[i] = (struct hive_task){ in_order, number(i) };
+	fake_create(&f, (struct hive_options){ .io_workers = 1, .io = &two });
+	fake_start(&f);
+	CHECK_OK(hive_post_many(f.hive, tasks, 1000));
+	fake_settle(&f);
+	CHECK_EQ(next_of_crowd, 1000);
+	fake_destroy(&f);
+}
