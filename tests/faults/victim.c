@@ -124,14 +124,20 @@ static const struct {
 	{ "epoll_pwait2", SYS_epoll_pwait2, UINT32_MAX },
 };
 
+/* A wait without a limit does not run into it: the C library ends the process when one does. The address of the limit is the fourth argument. */
 static void refuse(uint32_t call, uint32_t operation, int error)
 {
+	bool limited = call == SYS_futex && error == ETIMEDOUT;
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 3),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 7),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
 		BPF_JUMP(operation == UINT32_MAX ? BPF_JMP | BPF_JGE | BPF_K : BPF_JMP | BPF_JEQ | BPF_K,
-		         operation == UINT32_MAX ? 0 : operation, 0, 1),
+		         operation == UINT32_MAX ? 0 : operation, 0, 5),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[3])),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, limited ? 1 : 0, 2, 0),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[3]) + sizeof(uint32_t)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
