@@ -10,35 +10,7 @@
 #include "io/op.h"
 #include "sched/state.h"
 
-static void link_op(struct desk *desk, struct hive_op *op)
-{
-	store_relaxed(&op->owner, (void *)desk);
-	store_relaxed(&op->worker, desk->worker);
-	op->next = NULL;
-	op->prev = desk->last;
-	if (desk->last)
-		desk->last->next = op;
-	else
-		desk->ops = op;
-	desk->last = op;
-	store_relaxed(&desk->place->under_way, load_relaxed(&desk->place->under_way) + 1);
-}
-
-static void unlink_op(struct hive_op *op)
-{
-	struct desk *desk = (struct desk *)load_relaxed(&op->owner);
-	struct hive_op *next = (struct hive_op *)op->next, *prev = (struct hive_op *)op->prev;
-
-	if (next)
-		next->prev = prev;
-	else
-		desk->last = prev;
-	if (prev)
-		prev->next = next;
-	else
-		desk->ops = next;
-	store_relaxed(&desk->place->under_way, load_relaxed(&desk->place->under_way) - 1);
-}
+enum { TOLD_IN_A_ROW = 4 }; /* results behind one event, before others have their turn */
 
 static int64_t final_result(int64_t result, uint32_t state)
 {
@@ -78,7 +50,7 @@ static void stop_alarm(struct hive_op *op)
 static bool end(struct hive_op *op, int64_t result, uint32_t *ret_state)
 {
 	op->at_once = op->begins;
-	unlink_op(op);
+	desk_unlink(op);
 	stop_alarm(op);
 	op->result = result;
 	return op_state_end(&op->state, ret_state);
@@ -90,15 +62,6 @@ void hive__op_finish(struct hive_op *op, int64_t result)
 
 	if (end(op, result, &state))
 		deliver(op, result, state);
-}
-
-void hive__op_finish_in_turn(struct hive_op *op, int64_t result)
-{
-	struct guest_place *place = ((struct desk *)load_relaxed(&op->owner))->place;
-
-	place->gentle = !op->on_done;
-	hive__op_finish(op, result);
-	place->gentle = false;
 }
 
 /* On an IO worker, or wherever it was dropped: it was MOVING, and its result is there. */
@@ -113,7 +76,7 @@ static bool begin_move(struct hive_op *op)
 {
 	if (!op_state_leave(&op->state))
 		return false;
-	unlink_op(op);
+	desk_unlink(op);
 	return true;
 }
 
@@ -135,6 +98,19 @@ static void come_back(struct guest *guest)
 		finish_moving(op, result);
 }
 
+/* What a callback has begun, and was done at once, is told while all of it is in the cache. */
+void hive__op_finish_in_turn(struct hive_op *op, int64_t result)
+{
+	struct guest_place *place = ((struct desk *)load_relaxed(&op->owner))->place;
+	struct guest *next;
+
+	place->gentle = !op->on_done;
+	hive__op_finish(op, result);
+	place->gentle = false;
+	for (int n = 0; n < TOLD_IN_A_ROW && (next = hive__guest_take(place, come_back)) != NULL; n++)
+		come_back(next);
+}
+
 static void send(struct hive_op *op, guest_fn *run, guest_fn *drop)
 {
 	op_way(op)->run = run;
@@ -151,7 +127,7 @@ void hive__op_finish_soon(struct hive_op *op, int64_t result)
 		return;
 	}
 	if (op_state_pass(&op->state)) {
-		unlink_op(op);
+		desk_unlink(op);
 		op->result = result;
 	} else if (!end(op, result, &state)) {
 		return;
@@ -391,7 +367,7 @@ static void land(struct hive_op *op, struct desk *desk)
 		go_on_elsewhere(op);
 		return;
 	}
-	link_op(desk, op);
+	desk_link(desk, op);
 	op->leaves = op->told = false;
 	state = op_state_land(&op->state);
 	if ((state & OP_ASKED) || load_relaxed(hive__guest_state(op->hive)) >= HIVE_LEAVING) {
@@ -403,6 +379,19 @@ static void land(struct hive_op *op, struct desk *desk)
 		hive__op_finish_soon(op, r);
 	else
 		hive__op_work(op, desk);
+}
+
+/* As most sends are. Then it never comes to a desk: it is MOVING until it is told. */
+static bool is_done_at_once(struct hive_op *op, struct desk *desk)
+{
+	const uint32_t quick = 1u << HIVE_OP_RECV | 1u << HIVE_OP_SEND | 1u << HIVE_OP_RECVMSG | 1u << HIVE_OP_SENDMSG;
+
+	if (!op->on_done || !desk->by_seats || desk->left || !(quick >> op->code & 1) ||
+	    !hive__seat_try(desk, op, &op->result))
+		return false;
+	send(op, come_back, come_back);
+	hive__guest_ready_here(desk->place, op_way(op));
+	return true;
 }
 
 static int begin_here(struct hive_op *op, struct guest_place *place)
@@ -418,6 +407,8 @@ static int begin_here(struct hive_op *op, struct guest_place *place)
 	if (!desk)
 		return -ENOMEM;
 	hive__hold(op->hive);
+	if (is_done_at_once(op, desk))
+		return 0;
 	op->begins = true;
 	land(op, desk);
 	if (collected)

@@ -8,48 +8,13 @@
 #include <rophive/source.h>
 
 #include "base/atomic.h"
-#include "base/memory.h"
 #include "fiber/once.h"
+#include "io/desk.h"
 #include "io/lend.h"
 #include "io/state.h"
 #include "sched/guest.h"
 
-enum { DOUBT_SLOTS = 64 };
 enum { ACCEPT_ALONE = 1 }; /* flags of an accept: hive__op_accept_alone() */
-
-struct seat;
-struct share;
-
-struct desk { /* of an IO worker; O */
-	struct guest_place *place;
-	struct hive *hive;
-	struct memory memory;
-	uint32_t worker;            /* id */
-	struct hive_op *ops, *last; /* all that are here */
-	struct seat ***chunks;      /* by descriptor: seat.c */
-	uint32_t chunk_count;
-	struct seat *doubtful[DOUBT_SLOTS]; /* by the tick in which they are looked at: doubt.c */
-	uint32_t doubtful_count;
-	uint32_t tick; /* how many there were */
-	uint64_t doubt_alarm;
-	struct share *shares; /* of buffers: buffers.c */
-	uint32_t at_once;     /* weight of results that were there at once, since somebody let others in */
-	bool left;            /* its worker leaves: what comes goes on elsewhere */
-	bool by_seats;        /* I  its core leaves receives and sends to seats */
-};
-
-/* What fibers of a worker have at once, until others have their turn: each result counts, and each so many bytes of it. */
-enum { RESULTS_IN_A_ROW = 256, BYTES_OF_A_RESULT = 128 };
-
-/* True: others are due. */
-static inline bool desk_counts(struct desk *desk, int64_t result)
-{
-	desk->at_once += 1 + (uint32_t)(result > 0 ? result / BYTES_OF_A_RESULT : 0);
-	if (desk->at_once < RESULTS_IN_A_ROW)
-		return false;
-	desk->at_once = 0;
-	return true;
-}
 
 _Static_assert(sizeof(struct guest) <= sizeof(((struct hive_op *)0)->way), "room for the way of an op");
 _Static_assert(sizeof(struct once) <= sizeof(((struct hive_op *)0)->once), "room for who waits for an op");
@@ -140,6 +105,8 @@ static inline bool op_is_served(const struct hive_op *op)
 }
 
 /* seat.c: readiness */
+/* The desk of an operation that begins: what a descriptor that is known gives at once. False: it has to wait, or nothing is known. */
+bool hive__seat_try(struct desk *desk, struct hive_op *op, int64_t *ret_result);
 /* Its desk. Tries, then waits for readiness. */
 void hive__seat_start(struct desk *desk, struct hive_op *op);
 /* Its desk. It waits no longer. */

@@ -109,17 +109,17 @@ static void append(struct seat *seat, struct hive_op *op)
 	seat->last = op;
 }
 
-static struct seat *leave(struct desk *desk, struct hive_op *op)
+/* False: it does not wait there. */
+static bool take_away(struct seat *seat, struct hive_op *op)
 {
-	struct seat *seat = op->waits ? seat_at(desk, op_waits_at(op)) : NULL;
-	struct hive_op *before = NULL, *at = seat ? seat->first : NULL;
+	struct hive_op *before = NULL, *at = seat->first;
 
 	while (at && at != op) {
 		before = at;
 		at = (struct hive_op *)at->behind;
 	}
 	if (!at)
-		return NULL;
+		return false;
 	if (before)
 		before->behind = op->behind;
 	else
@@ -128,7 +128,14 @@ static struct seat *leave(struct desk *desk, struct hive_op *op)
 		seat->last = before;
 	op->waits = false;
 	op_returns(op);
-	return seat;
+	return true;
+}
+
+static struct seat *leave(struct desk *desk, struct hive_op *op)
+{
+	struct seat *seat = op->waits ? seat_at(desk, op_waits_at(op)) : NULL;
+
+	return seat && take_away(seat, op) ? seat : NULL;
 }
 
 /* -EPERM: the number is a file's by now, and they are about that. */
@@ -138,7 +145,7 @@ static void end_waits(struct seat *seat, int error)
 	while (seat->first) {
 		struct hive_op *op = seat->first;
 
-		leave(seat->desk, op);
+		take_away(seat, op);
 		if (error == -EPERM && !op->repeat)
 			hive__op_to_compute(op);
 		else
@@ -228,10 +235,10 @@ static int64_t attempt(struct seat *seat, struct hive_op *op)
 	return r;
 }
 
-/* Something of this event. */
-static bool was_told(const struct seat *seat, const struct hive_op *op)
+/* This event is none of its own: it was told something of it, or has begun since. */
+static bool is_past(const struct seat *seat, const struct hive_op *op)
 {
-	return op->repeat && op->spare[0] == seat->event;
+	return op->spare[0] == seat->event;
 }
 
 /* The first that may go on now. A poll that repeats is told once of each event: what it tells of does not go away by that. */
@@ -241,7 +248,7 @@ static struct hive_op *next_ready(const struct seat *seat)
 
 	ready &= ~seat->called;
 	for (struct hive_op *op = seat->first; op; op = (struct hive_op *)op->behind)
-		if ((op_events(op) & ready) && !(op->code == HIVE_OP_POLL && was_told(seat, op)))
+		if ((op_events(op) & ready) && !(op->code == HIVE_OP_POLL && is_past(seat, op)))
 			return op;
 	return NULL;
 }
@@ -267,7 +274,7 @@ static void serve_one(struct seat *seat, struct hive_op *op)
 {
 	int64_t r;
 
-	leave(seat->desk, op);   /* what it waits for may change */
+	take_away(seat, op);     /* what it waits for may change */
 	if (seat->ready & FINAL) /* nothing more will be told: each attempt gives an answer, or is the last */
 		seat->ready |= SEAT_ALL;
 	r = attempt(seat, op);
@@ -311,7 +318,7 @@ void hive__seat_tried(struct seat *seat, uint32_t events)
 static bool waits_for(const struct seat *seat, uint32_t events)
 {
 	for (const struct hive_op *op = seat->first; op; op = (const struct hive_op *)op->behind)
-		if (((events & FINAL) || (op_events(op) & events)) && !was_told(seat, op))
+		if (((events & FINAL) || (op_events(op) & events)) && !is_past(seat, op))
 			return true;
 	return false;
 }
@@ -354,7 +361,7 @@ static void tell_all(struct seat *seat, uint32_t events, bool called)
 static void on_ready(struct hive_source *source, uint32_t events)
 {
 	struct seat *seat = (struct seat *)source->arg;
-	uint32_t called;
+	uint32_t called = 0;
 
 	seat->heard = true;
 	seat->ready |= events & (SEAT_ALL | FINAL);
@@ -363,7 +370,8 @@ static void on_ready(struct hive_source *source, uint32_t events)
 		seat->strays = 0;
 		return;
 	}
-	called = hive__seat_call(seat, events & (HIVE_EVENT_IN | HIVE_EVENT_OUT | FINAL), 0);
+	if (seat->reader.wait.who || seat->writer.wait.who)
+		called = hive__seat_call(seat, events & (HIVE_EVENT_IN | HIVE_EVENT_OUT | FINAL), 0);
 	seat->called = called;
 	if (called)
 		seat->strays = 0;
@@ -392,7 +400,7 @@ static int wait_at(struct seat *seat, struct hive_op *op)
 		r = add(seat);
 	}
 	if (r < 0) {
-		leave(seat->desk, op);
+		take_away(seat, op);
 		end_waits(seat, r);
 	} else if (old && seat->edges) {
 		hive__seat_doubt(seat);
@@ -416,13 +424,35 @@ static bool may_try(struct seat *seat, const struct hive_op *op)
 	return never_waits || !seat || hive__seat_is_free(seat, op_events(op));
 }
 
+/* What happens most: for something that has not come yet, where all is as it was. */
+static bool waits_as_before(const struct seat *seat, const struct hive_op *op)
+{
+	return seat_is_quiet(seat) && seat->edges && !seat->alone && !(seat->ready & (op_events(op) | FINAL)) &&
+	       op->code != HIVE_OP_SHUTDOWN && op->code != HIVE_OP_CLOSE;
+}
+
+bool hive__seat_try(struct desk *desk, struct hive_op *op, int64_t *ret_result)
+{
+	struct seat *seat = seat_at(desk, op->fd);
+
+	if (!seat || !seat_is_quiet(seat) || !(seat->ready & (op_events(op) | FINAL)))
+		return false;
+	*ret_result = attempt(seat, op);
+	return *ret_result != -EAGAIN;
+}
+
 void hive__seat_start(struct desk *desk, struct hive_op *op)
 {
 	struct seat *seat = seat_at(desk, op_waits_at(op));
 	int64_t r = -EAGAIN;
 	int waiting;
 
-	op->spare[0] = 0;
+	op->spare[0] = seat ? seat->event : 0;
+	if (seat && !op->repeat && waits_as_before(seat, op)) {
+		append(seat, op);
+		seat_doubt(seat);
+		return;
+	}
 	if (op->repeat)
 		r = op->code == HIVE_OP_POLL ? -EAGAIN : hive__check_socket(op->fd);
 	else if (may_try(seat, op))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 /* A seat: what a desk knows about a descriptor number; shared by seat.c, seats.c and doubt.c. */
+#include "io/number.h"
 #include "io/op.h"
 #include "io/sitter.h"
 
@@ -79,6 +80,13 @@ uint32_t hive__seat_call(struct seat *seat, uint32_t events, int result);
 bool hive__seat_call_reader(struct seat *seat);
 /* The desk's worker leaves: all of them try again elsewhere. */
 void hive__seats_call_all(struct desk *desk);
+
+/* Registered in this life of its number, and nobody waits there. */
+static inline bool seat_is_quiet(const struct seat *seat)
+{
+	return seat->added && !seat->first && !seat->reader.wait.who && !seat->writer.wait.who &&
+	       seat->life == number_life((int)seat->source.handle);
+}
 
 static inline bool seat_is_waited_at(const struct seat *seat)
 {

@@ -78,7 +78,7 @@ static inline bool may_try(struct seat *seat, const struct sitter *sitter, uint3
 {
 	if (!seat->first && !sitter->wait.who && (seat->ready & events))
 		return true;
-	return hive__seat_is_free(seat, events);
+	return seat_is_quiet(seat) ? (seat->ready & FINAL) != 0 : hive__seat_is_free(seat, events);
 }
 
 /* It is told of what comes, in this life of the number, and nothing has come. */

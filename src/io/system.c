@@ -328,12 +328,8 @@ static int64_t once_more(struct hive_op *op)
 		return try_accept(op);
 	case HIVE_OP_CONNECT:
 		return try_connect(op);
-	case HIVE_OP_RECV:
-		return hive__try_recv(op->fd, op->buffer, op->length);
 	case HIVE_OP_RECV_MANY:
 		return try_recv_many(op);
-	case HIVE_OP_SEND:
-		return hive__try_send(op->fd, op->buffer, op->length);
 	case HIVE_OP_RECVMSG:
 		return answer(
 			recvmsg(op->fd, (struct msghdr *)op->buffer, (int)op->flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
@@ -360,9 +356,14 @@ static int64_t once_more(struct hive_op *op)
 
 int64_t hive__op_try(struct hive_op *op)
 {
-	int error = errno;
+	int error;
 	int64_t r;
 
+	if (op->code == HIVE_OP_RECV)
+		return hive__try_recv(op->fd, op->buffer, op->length);
+	if (op->code == HIVE_OP_SEND)
+		return hive__try_send(op->fd, op->buffer, op->length);
+	error = errno;
 	do
 		r = once_more(op);
 	while (r == -EINTR);

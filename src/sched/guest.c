@@ -324,6 +324,18 @@ int hive__guest_check_worker(struct hive *hive, uint32_t worker)
 	return hive__find_io(hive, worker) ? 0 : -ESRCH;
 }
 
+void hive__guest_ready_here(struct guest_place *place, struct guest *guest)
+{
+	keep_private(hive__worker_of_place(place), guest);
+}
+
+struct guest *hive__guest_take(struct guest_place *place, guest_fn *run)
+{
+	struct worker *w = hive__worker_of_place(place);
+
+	return w->mail.first ? hive__mail_take_guest(w, run) : NULL;
+}
+
 void hive__guest_ready_at(struct hive *hive, struct guest *guest, uint32_t worker)
 {
 	struct worker *w = hive__find_io(hive, worker);

@@ -103,6 +103,10 @@ bool hive__guest_is_wanted_elsewhere(struct guest_place *place);
 bool hive__guest_is_due(struct guest_place *place);
 /* IO worker, which has left it; the caller holds. To whoever is idle. */
 void hive__guest_move(struct hive *hive, struct guest *guest);
+/* IO worker, whose place it is; the caller holds. On this worker, by its private queue. */
+void hive__guest_ready_here(struct guest_place *place, struct guest *guest);
+/* IO worker, whose place it is. Who is first in that queue, if it runs by this function; NULL: nobody. The caller runs it. */
+struct guest *hive__guest_take(struct guest_place *place, guest_fn *run);
 /* Any thread. On this very worker: `worker` as in hive_post_to(). 0, -ESRCH, -EINVAL; when it has left meanwhile, anywhere. */
 int hive__guest_check_worker(struct hive *hive, uint32_t worker);
 void hive__guest_ready_at(struct hive *hive, struct guest *guest, uint32_t worker);

@@ -249,6 +249,19 @@ static inline struct parcel *hive__mail_take(struct worker *w)
 	return parcel_of_letter(first);
 }
 
+/* There is one. The first if it is that of a guest of this sort; NULL: it is not. It counts as run. */
+static inline struct guest *hive__mail_take_guest(struct worker *w, guest_fn *run)
+{
+	struct parcel *p = parcel_of_letter(w->mail.first);
+	struct guest *guest = (struct guest *)p->task.arg;
+
+	if (p->kind != PARCEL_GUEST || guest->run != run)
+		return NULL;
+	hive__mail_take(w);
+	bump(&w->stats.ran, 1);
+	return guest;
+}
+
 /* Who has yielded comes behind what is there by now. */
 static inline void hive__mail_take_back(struct worker *w)
 {

@@ -135,22 +135,17 @@ static bool next_private(struct worker *w, struct hive_task *ret_task)
 	return true;
 }
 
-/* The next task of the step under way if it is that of a guest of this sort, and private; NULL: it is not. It counts as run. */
+/* hive__mail_take_guest() of the step under way: NULL also when that is over, or one of others. */
 struct guest *hive__step_next_guest(struct worker *w, guest_fn *run)
 {
 	struct step *step = w->step;
 	struct guest *guest;
-	struct parcel *p;
 
 	if (!step || step->next != next_private || !has_private(w) || !step_goes_on(w, step))
 		return NULL;
-	p = parcel_of_letter(w->mail.first);
-	guest = (struct guest *)p->task.arg;
-	if (p->kind != PARCEL_GUEST || guest->run != run)
-		return NULL;
-	hive__mail_take(w);
-	step->done++;
-	bump(&w->stats.ran, 1);
+	guest = hive__mail_take_guest(w, run);
+	if (guest)
+		step->done++;
 	return guest;
 }
 

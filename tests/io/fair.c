@@ -116,6 +116,58 @@ TEST(who_never_waits_keeps_nobody_waiting)
 		}
 }
 
+/* ---- with callbacks ---- */
+
+struct chain {
+	struct hive *hive;
+	struct hive_op op;
+	struct gate ended;
+	int fds[2], laps;
+	bool marked;
+	char byte;
+};
+
+static void mark(void *arg)
+{
+	struct chain *c = arg;
+
+	c->marked = true;
+}
+
+static void on_link(struct hive_op *op, int64_t result)
+{
+	struct chain *c = op->arg;
+
+	CHECK_EQ(result, 1);
+	if (++c->laps == 10)
+		CHECK_OK(hive_post_to(c->hive, hive_worker_current(), mark, c));
+	if (c->marked || c->laps >= LAPS)
+		gate_open(&c->ended);
+	else if (c->laps % 2)
+		CHECK_OK(hive_op_send(op, c->fds[0], "x", 1, HIVE_FOREVER));
+	else
+		CHECK_OK(hive_op_recv(op, c->fds[1], &c->byte, 1, HIVE_FOREVER));
+}
+
+/* All of its results are there at once, but for the first. */
+TEST(callbacks_that_never_wait_keep_no_task_waiting)
+{
+	for (int i = 0; i < core_count(); i++) {
+		struct chain c = { .hive = net_start(core_names[i], 1, 1) };
+
+		gate_init(&c.ended);
+		net_pair(c.fds);
+		hive_op_init(&c.op, c.hive, on_link, &c);
+		CHECK_OK(hive_op_recv(&c.op, c.fds[1], &c.byte, 1, HIVE_FOREVER));
+		CHECK_EQ(write(c.fds[0], "x", 1), 1);
+		gate_pass(&c.ended);
+		CHECK(c.marked && c.laps < LAPS);
+		real_end(c.hive, HIVE_DRAIN);
+		net_close(c.fds);
+		gate_destroy(&c.ended);
+	}
+}
+
 static uint64_t compute_ran(struct hive *hive)
 {
 	struct hive_worker_stats stats;
