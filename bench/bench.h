@@ -78,8 +78,8 @@ void bench_put_percentiles_of(struct record *result, const char *whose, const st
 void bench_put_memory(struct record *result);
 
 bench_run_fn bench_post, bench_post_to, bench_spawn_local, bench_steal, bench_ping, bench_ping_hot, bench_floor,
-	bench_timer, bench_timer_cancel, bench_delay, bench_mixed, bench_mixed_ui, bench_idle, bench_yield, bench_chan,
-	bench_skynet_fiber, bench_spawn_join, bench_fibers_asleep, bench_switch, bench_echo_server, bench_file_read,
-	bench_file_write, bench_file_stall, bench_ask, bench_flood, bench_numa_sim, bench_mesh, bench_skew,
-	bench_skew_sim, bench_bus, bench_bus_load, bench_bus_overload, bench_fib, bench_skynet, bench_leaves,
-	bench_loop, bench_sort;
+	bench_timer, bench_timer_cancel, bench_delay, bench_mixed, bench_mixed_ui, bench_idle, bench_halts, bench_yield,
+	bench_chan, bench_skynet_fiber, bench_spawn_join, bench_fibers_asleep, bench_switch, bench_echo_server,
+	bench_file_read, bench_file_write, bench_file_stall, bench_ask, bench_flood, bench_numa_sim, bench_mesh,
+	bench_skew, bench_skew_sim, bench_bus, bench_bus_load, bench_bus_overload, bench_fib, bench_skynet,
+	bench_leaves, bench_loop, bench_sort;

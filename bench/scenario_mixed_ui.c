@@ -11,7 +11,8 @@
  *   compute  four compute workers for each CPU, all busy      timers  10,000 delayed posts a second fire
  *   posts    100,000 posts a second to the shared pool         block   a task on another IO worker blocks all the time
  *   updates  100,000 coalescing posts a second to the main worker, from another thread
- * Frames are judged by the bench's own clock.                                                                         */
+ * Frames are judged by the bench's own clock. Of those that are late it is told how many were so while the machine stood
+ * still, where the kernel lets us find out (halts.h).                                                                      */
 #define IO_WORKERS 3 /* the UI, one that blocks, one more */
 #define ROUND_NS HIVE_MS(1)
 #define TIMERS_A_ROUND 10
@@ -28,6 +29,8 @@ struct ui {
 	atomic_bool unblock;
 	int64_t updates, shown;
 	int64_t end_ns;
+	struct halts halts;
+	bool sees_halts;
 };
 
 static void on_frame(struct hive_frames *clock, const struct hive_frame *frame)
@@ -212,6 +215,13 @@ static void put_load(struct ui *ui, const struct load *load, struct record *resu
 	put(result, load->name, "late_p50_ns", (double)stats_quantile(&ui->frames.lateness, 0.50));
 	put(result, load->name, "late_p99_ns", (double)stats_quantile(&ui->frames.lateness, 0.99));
 	put(result, load->name, "late_max_ns", (double)ui->frames.lateness.max);
+	if (ui->sees_halts) {
+		put(result, load->name, "halts", (double)halts_count(&ui->halts));
+		put(result, load->name, "halt_max_ns", (double)halts_longest(&ui->halts));
+		put(result, load->name, "frames_halted", (double)frames_halted(&ui->frames, &ui->halts, ui->end_ns));
+		put(result, load->name, "frames_on_time_running",
+		    frames_share_running(&ui->frames, &ui->halts, ui->end_ns));
+	}
 	if (ui->updates > 0)
 		put(result, load->name, "per_run", (double)ui->updates / (double)(ui->shown > 0 ? ui->shown : 1));
 }
@@ -219,7 +229,7 @@ static void put_load(struct ui *ui, const struct load *load, struct record *resu
 static int run_load(const struct load *load, const struct bench_params *params, struct record *result)
 {
 	static struct ui ui;
-	ui = (struct ui){ 0 };
+	memset(&ui, 0, sizeof ui);
 	struct bench_params with_ui = *params;
 	with_ui.ui = true;
 	int code = rig_open(&ui.rig, &with_ui, IO_WORKERS, 4 * hive_cpus());
@@ -230,10 +240,13 @@ static int run_load(const struct load *load, const struct bench_params *params, 
 	bool begun = !code;
 	if (!code) {
 		sync_sleep(HIVE_MS(100)); /* warm-up */
+		ui.sees_halts = halts_begin(&ui.halts) == 0;
 		code = on_main(&ui, start_clock);
 	}
 	if (!code)
 		code = send(&ui, load, (int64_t)(params->seconds * 1e9));
+	if (ui.sees_halts)
+		halts_end(&ui.halts);
 	if (begun && load->end) {
 		int ended = load->end(&ui);
 		code = code ? code : ended;

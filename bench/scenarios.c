@@ -40,6 +40,8 @@ const struct bench_scenario bench_scenarios[] = {
 	  bench_mixed_ui },
 	{ "idle", "T IO and T compute workers with nothing to do: CPU time and context switches", "cpu_percent", 2, 0,
 	  0, 5, bench_idle },
+	{ "halts", "nothing runs: how often the machine itself stands still for a millisecond or more", "halts", 0, 0,
+	  0, 3, bench_halts },
 	{ "switch", "from one stack to another and back, alone; a stack from the cache and back", "switch_ns", 1, 0,
 	  10000000, 0, bench_switch },
 	{ "yield", "two fibers for each of T workers, yielding to each other through the scheduler", "ops_per_s", 1, 0,

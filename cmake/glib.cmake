@@ -23,8 +23,9 @@ endif()
 
 # Frames on time, beside plain GLib: docs/ui.md.
 if(ROPHIVE_TOOLS)
-	add_executable(hive-bench-ui bench/edge/ui.c)
+	add_executable(hive-bench-ui bench/edge/ui.c bench/halts.c bench/sync.c)
 	rophive_flags(hive-bench-ui)
+	target_include_directories(hive-bench-ui PRIVATE bench)
 	target_include_directories(hive-bench-ui SYSTEM PRIVATE ${ROPHIVE_GLIB2_INCLUDE_DIRS})
 	target_link_libraries(hive-bench-ui PRIVATE rophive_glib_static)
 	set_target_properties(hive-bench-ui PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)

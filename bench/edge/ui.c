@@ -22,6 +22,8 @@
 #include <rophive/glib.h>
 #include <rophive/hive.h>
 
+#include "halts.h"
+
 enum { WIDTH = 960, HEIGHT = 640, TIMERS = 1000, POSTERS = 2, FRAMES_MOST = 60 * 600 };
 #define PERIOD (HIVE_S(1) / 60)
 #define TOLERANCE HIVE_MS(2)
@@ -35,8 +37,14 @@ static _Atomic(uint64_t) worked, fired, posted, handled;
 /* ---- the same for both ---- */
 
 static int64_t lates[FRAMES_MOST];
-static int frames;
+static struct {
+	int64_t due_ns, came_ns;
+	uint64_t count;
+} too_late[FRAMES_MOST]; /* each with those whose places it took */
+static int frames, too_late_count;
 static uint64_t missed;
+static struct halts halts;
+static bool sees_halts;
 
 /* What a frame does: moves a picture by some pixels, as a drag does. */
 static void paint(void)
@@ -50,6 +58,11 @@ static void paint(void)
 /* True: that was the last. */
 static bool frame(int64_t late_ns, uint64_t left_out)
 {
+	if (late_ns > TOLERANCE || left_out > 0) {
+		too_late[too_late_count].came_ns = hive_now(NULL);
+		too_late[too_late_count].due_ns = hive_now(NULL) - late_ns - (int64_t)left_out * PERIOD;
+		too_late[too_late_count++].count = left_out + (late_ns > TOLERANCE);
+	}
 	missed += left_out;
 	lates[frames++] = late_ns;
 	paint();
@@ -133,8 +146,20 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Those that were late while the machine stood still: halts.h. */
+static double halted_frames(void)
+{
+	double count = 0;
+
+	for (int i = 0; sees_halts && i < too_late_count; i++)
+		if (halts_between(&halts, too_late[i].due_ns, too_late[i].came_ns))
+			count += (double)too_late[i].count;
+	return count;
+}
+
 static void report(const char *side)
 {
+	double all = (double)frames + (double)missed, halted = halted_frames();
 	struct rusage used;
 	int on_time = 0;
 
@@ -143,12 +168,12 @@ static void report(const char *side)
 		on_time++;
 	getrusage(RUSAGE_SELF, &used);
 	printf("{\"bench\": \"ui\", \"side\": \"%s\", \"load\": \"%c\", \"frames\": %d, \"missed\": %llu, \"on_time\": %.5f, "
-	       "\"late_p50_us\": %.0f, \"late_p99_us\": %.0f, \"late_max_us\": %.0f, \"computed\": %llu, \"fired\": %llu, "
+	       "\"halted\": %.0f, \"on_time_running\": %.5f, \"late_p50_us\": %.0f, \"late_p99_us\": %.0f, \"late_max_us\": %.0f, \"computed\": %llu, \"fired\": %llu, "
 	       "\"posted\": %llu, \"handled\": %llu, \"cpu_s\": %.2f}\n",
-	       side, load, frames, (unsigned long long)missed, (double)on_time / ((double)frames + (double)missed),
-	       (double)lates[frames / 2] / 1e3, (double)lates[frames * 99 / 100] / 1e3, (double)lates[frames - 1] / 1e3,
-	       (unsigned long long)worked, (unsigned long long)fired, (unsigned long long)posted,
-	       (unsigned long long)handled,
+	       side, load, frames, (unsigned long long)missed, (double)on_time / all, halted,
+	       (double)on_time / (all - halted), (double)lates[frames / 2] / 1e3,
+	       (double)lates[frames * 99 / 100] / 1e3, (double)lates[frames - 1] / 1e3, (unsigned long long)worked,
+	       (unsigned long long)fired, (unsigned long long)posted, (unsigned long long)handled,
 	       (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
 	               (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6);
 }
@@ -364,10 +389,13 @@ static int take_turn(bool ours)
 	if (child < 0)
 		return 1;
 	if (child == 0) {
+		sees_halts = halts_begin(&halts) == 0;
 		if (ours)
 			run_hive();
 		else
 			run_glib();
+		if (sees_halts)
+			halts_end(&halts);
 		report(ours ? "hive" : "glib");
 		fflush(NULL);
 		_exit(0);
