@@ -26,7 +26,7 @@ static void *watch(void *arg)
 	CPU_SET((size_t)cpu->cpu, &here);
 	bool may = pthread_setaffinity_np(pthread_self(), sizeof here, &here) == 0 && is_real_time();
 	atomic_store(&cpu->look, may ? HALTS_LOOKS : HALTS_REFUSED);
-	while (may && !atomic_load(&cpu->halts->end)) {
+	while ((may || cpu->halts->anyhow) && !atomic_load(&cpu->halts->end)) {
 		due_ns += HALTS_PERIOD_NS;
 		sync_sleep_until(due_ns);
 		int64_t now_ns = sync_now();
@@ -53,17 +53,18 @@ static int await_all(struct halts *halts)
 		int look;
 		while ((look = atomic_load(&halts->cpus[i].look)) == HALTS_NOT_YET)
 			sync_sleep(HALTS_PERIOD_NS);
-		if (look == HALTS_REFUSED)
+		if (look == HALTS_REFUSED && !halts->anyhow)
 			return -EPERM;
 	}
 	return 0;
 }
 
-int halts_begin(struct halts *halts)
+int halts_begin(struct halts *halts, bool anyhow)
 {
 	cpu_set_t allowed;
 	int error = 0;
 	halts->cpu_count = 0;
+	halts->anyhow = anyhow;
 	atomic_init(&halts->end, false);
 	if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
 		return -errno;
@@ -86,6 +87,14 @@ int halts_begin(struct halts *halts)
 void halts_end(struct halts *halts)
 {
 	end(halts, 0);
+}
+
+bool halts_are_certain(const struct halts *halts)
+{
+	for (int i = 0; i < halts->cpu_count; i++)
+		if (atomic_load(&halts->cpus[i].look) == HALTS_REFUSED)
+			return false;
+	return true;
 }
 
 static int kept(const struct halts_of_cpu *cpu)

@@ -12,7 +12,7 @@
 #define HALTS_PERIOD_NS 4000000
 #define HALTS_LATE_NS 1000000
 enum { HALTS_CPUS = 64, HALTS_MOST = 1024 };
-enum { HALTS_NOT_YET, HALTS_LOOKS, HALTS_REFUSED /* no real-time priority */ };
+enum { HALTS_NOT_YET, HALTS_LOOKS, HALTS_REFUSED }; /* refused: no real-time priority */
 
 struct halts {
 	struct halts_of_cpu {
@@ -23,11 +23,14 @@ struct halts {
 		int64_t from[HALTS_MOST], to[HALTS_MOST]; /* the last ones, in a ring */
 	} cpus[HALTS_CPUS];
 	int cpu_count;
+	bool anyhow;
 	atomic_bool end;
 };
 
-/* 0; -EPERM, -ENOMEM: nobody looks, and there is nothing to end. */
-int halts_begin(struct halts *halts);
+/* 0; -EPERM, -ENOMEM: nobody looks, and there is nothing to end. `anyhow`: with ordinary priority if there is no other, so that what other
+ * threads keep it from is counted, too; halts_are_certain() tells after the end.                                             */
+int halts_begin(struct halts *halts, bool anyhow);
+bool halts_are_certain(const struct halts *halts);
 void halts_end(struct halts *halts);
 /* After the end: how many there were, and the longest; whether there was one in this time. */
 int halts_count(const struct halts *halts);

@@ -240,7 +240,7 @@ static int run_load(const struct load *load, const struct bench_params *params, 
 	bool begun = !code;
 	if (!code) {
 		sync_sleep(HIVE_MS(100)); /* warm-up */
-		ui.sees_halts = halts_begin(&ui.halts) == 0;
+		ui.sees_halts = halts_begin(&ui.halts, false) == 0;
 		code = on_main(&ui, start_clock);
 	}
 	if (!code)

@@ -389,7 +389,7 @@ static int take_turn(bool ours)
 	if (child < 0)
 		return 1;
 	if (child == 0) {
-		sees_halts = halts_begin(&halts) == 0;
+		sees_halts = halts_begin(&halts, false) == 0;
 		if (ours)
 			run_hive();
 		else

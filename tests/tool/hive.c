@@ -193,6 +193,7 @@ TEST(bench_runs_each_scenario_that_it_lists)
 		{ "timer_cancel", "ops_per_s armed" },
 		{ "switch", "ops_per_s switch_ns enter_switch_ns stack_get_put_ns" },
 		{ "idle", "cpu_s cpu_percent context_switches" },
+		{ "halts", "halts per_s real_time max_ns" },
 		{ "numa_sim", "random_16_far busiest_16_far near_16_far random_64_steals near_64_steals near_64_far" },
 		{ "yield", "ops_per_s" },
 		{ "chan", "ops_per_s" },
