@@ -248,7 +248,7 @@ static struct hive_op *next_ready(const struct seat *seat)
 
 	ready &= ~seat->called;
 	for (struct hive_op *op = seat->first; op; op = (struct hive_op *)op->behind)
-		if ((op_events(op) & ready) && !(op->code == HIVE_OP_POLL && is_past(seat, op)))
+		if ((op_events(op) & ready) && !(op->code == HIVE_OP_POLL && op->repeat && is_past(seat, op)))
 			return op;
 	return NULL;
 }

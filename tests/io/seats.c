@@ -107,6 +107,68 @@ TEST(two_datagrams_come_with_one_event)
 	}
 }
 
+/* Two receive a byte each, in order; the first, when it has its own, asks for readiness behind the second. */
+struct line_of_three {
+	struct hive_op ops[3];
+	int fd, told;
+	bool native; /* the kernel looks, and takes its time */
+	char bytes[2];
+};
+
+static void on_third(struct hive_op *op, int64_t result)
+{
+	struct line_of_three *line = op->arg;
+
+	CHECK_EQ(result, HIVE_EVENT_IN);
+	line->told++;
+}
+
+static void on_byte(struct hive_op *op, int64_t result)
+{
+	struct line_of_three *line = op->arg;
+
+	CHECK_EQ(result, 1);
+	line->told++;
+	if (op == &line->ops[0])
+		CHECK_OK(hive_op_poll(&line->ops[2], line->fd, HIVE_EVENT_IN, 0, line->native ? HIVE_FOREVER : soon()));
+}
+
+static int ask_while_others_receive(void *arg)
+{
+	struct line_of_three line = { .native = net_is_native(arg, HIVE_OP_POLL) };
+	int fds[2];
+
+	net_pair(fds);
+	for (int lap = 0; lap < 3; lap++) {
+		line.fd = fds[0];
+		line.told = 0;
+		for (int i = 0; i < 3; i++)
+			hive_op_init(&line.ops[i], hive_current(), i < 2 ? on_byte : on_third, &line);
+		for (int i = 0; i < 2; i++)
+			CHECK_OK(hive_op_recv(&line.ops[i], fds[0], &line.bytes[i], 1, HIVE_FOREVER));
+		CHECK_OK(hive_sleep(HIVE_MS(1)));
+		CHECK_EQ(write(fds[1], "abc", 3), 3);
+		while (line.told < 3)
+			hive_yield();
+		CHECK_EQ(read(fds[0], line.bytes, 1), 1);
+	}
+	net_close(fds);
+	return 0;
+}
+
+TEST(who_asks_for_readiness_behind_others_is_told_of_what_they_leave)
+{
+	for (int i = 0; i < core_count(); i++) {
+		struct hive *hive = net_start(core_names[i], 1, 0);
+		int result = -1;
+
+		CHECK_OK(hive_block_on(hive, ask_while_others_receive, (void *)(uintptr_t)core_names[i], HIVE_FOREVER,
+		                       &result));
+		CHECK_OK(result);
+		real_end(hive, HIVE_DRAIN);
+	}
+}
+
 static int lines(void *arg)
 {
 	int ends[2], r;
