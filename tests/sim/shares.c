@@ -5,7 +5,6 @@
  *   ROPHIVE_SIM_SEEDS=n   how many programs (300)
  *   ROPHIVE_SIM_SEED=n    only this one: a failure prints its number                                                                */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/rng.h"
 #include "test.h"
@@ -113,11 +112,11 @@ static uint64_t run_program(uint64_t seed)
 
 TEST(shares_hold_under_random_load)
 {
-	const char *seed = getenv("ROPHIVE_SIM_SEED"), *seeds = getenv("ROPHIVE_SIM_SEEDS");
-	uint64_t rounds = 0, n = seeds ? strtoull(seeds, NULL, 0) : SEEDS / (uint64_t)test_slowness();
+	long only = test_env("ROPHIVE_SIM_SEED", -1);
+	uint64_t rounds = 0, n = (uint64_t)test_env("ROPHIVE_SIM_SEEDS", SEEDS / test_slowness());
 
-	if (seed) {
-		run_program(strtoull(seed, NULL, 0));
+	if (only >= 0) {
+		run_program((uint64_t)only);
 		return;
 	}
 	for (uint64_t i = 0; i < n; i++)
