@@ -85,10 +85,19 @@ void hive__explore_pause(void);
 #else
 #define prefetch_alone(p) __builtin_prefetch((p), 1)
 #endif
-#define prefetch(p) __builtin_prefetch((p), 0)
+/* gcc takes a function that only fetches ahead for one without effect, and leaves its calls out: hence the volatile nothing. */
+static inline void prefetch(const void *p)
+{
+	__builtin_prefetch(p, 0);
+	__asm__ volatile("" : : "r"(p));
+}
 
 /* The beginning of something that is needed soon. Any address will do. */
-#define fetch_ahead(p) (prefetch(p), prefetch((const void *)((uintptr_t)(p) + CACHE_LINE)))
+static inline void fetch_ahead(const void *p)
+{
+	prefetch(p);
+	prefetch((const void *)((uintptr_t)p + CACHE_LINE));
+}
 
 static inline void cpu_pause(void)
 {

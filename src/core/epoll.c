@@ -195,14 +195,21 @@ static bool is_source(const struct epoll_core *c, const struct epoll_event *even
 }
 
 /* Sources are many, and come in no order: they are not in the cache, nor is what they belong to. */
-static void look_ahead(const struct epoll_core *c)
+static void fetch_source(const struct epoll_core *c, int at)
 {
-	const struct epoll_event *next = &c->batch[c->next];
+	if (at < c->count)
+		fetch_ahead(c->batch[at].data.ptr);
+}
 
-	if (c->next + 1 < c->count)
-		fetch_ahead(next[1].data.ptr);
-	if (c->next < c->count && is_source(c, next))
-		fetch_ahead(((const struct hive_source *)next->data.ptr)->soon);
+static void fetch_owner(const struct epoll_core *c, int at)
+{
+	const char *soon;
+
+	if (at >= c->count || !is_source(c, &c->batch[at]))
+		return;
+	soon = (const char *)((const struct hive_source *)c->batch[at].data.ptr)->soon;
+	fetch_ahead(soon);
+	fetch_ahead(soon + 128);
 }
 
 static int epoll_core_turn(struct hive_core *core, int64_t timeout_ns)
@@ -216,10 +223,14 @@ static int epoll_core_turn(struct hive_core *core, int64_t timeout_ns)
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
 	c->count = n;
+	fetch_source(c, 0);
+	fetch_source(c, 1);
+	fetch_owner(c, 0);
 	for (c->next = 0; c->next < c->count;) {
 		struct epoll_event *event = &c->batch[c->next++];
 
-		look_ahead(c);
+		fetch_source(c, c->next + 1);
+		fetch_owner(c, c->next);
 		if (is_source(c, event))
 			hive_source_deliver((struct hive_source *)event->data.ptr, to_hive(event->events));
 	}

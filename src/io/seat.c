@@ -105,7 +105,7 @@ static void append(struct seat *seat, struct hive_op *op)
 	if (seat->last)
 		seat->last->behind = op;
 	else
-		seat->first = op;
+		seat->source.soon = seat->first = op;
 	seat->last = op;
 }
 
