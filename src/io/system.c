@@ -313,7 +313,7 @@ static int64_t try_recv_many(struct hive_op *op)
 
 	if (!buffers_take(buffers, &index))
 		return -ENOBUFS;
-	r = answer(recv(op->fd, buffers_open_one(buffers, index), buffers->bytes, MSG_DONTWAIT));
+	r = hive__try_recv(op->fd, buffers_open_one(buffers, index), buffers->bytes);
 	if (r > 0)
 		op->buffer = buffers_lend(buffers, index);
 	else
@@ -328,8 +328,6 @@ static int64_t once_more(struct hive_op *op)
 		return try_accept(op);
 	case HIVE_OP_CONNECT:
 		return try_connect(op);
-	case HIVE_OP_RECV_MANY:
-		return try_recv_many(op);
 	case HIVE_OP_RECVMSG:
 		return answer(
 			recvmsg(op->fd, (struct msghdr *)op->buffer, (int)op->flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
@@ -363,6 +361,8 @@ int64_t hive__op_try(struct hive_op *op)
 		return hive__try_recv(op->fd, op->buffer, op->length);
 	if (op->code == HIVE_OP_SEND)
 		return hive__try_send(op->fd, op->buffer, op->length);
+	if (op->code == HIVE_OP_RECV_MANY)
+		return try_recv_many(op);
 	error = errno;
 	do
 		r = once_more(op);
