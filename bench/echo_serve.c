@@ -157,15 +157,15 @@ static void on_received(struct hive_op *op, int64_t result)
 enum { LENT = 256, WAITING = 16 }; /* buffers of a worker; pieces of a link that wait to be sent */
 
 struct lent_link {
+	int fd;
+	bool ended; /* nothing comes any more */
+	uint32_t waiting;
+	size_t sent;
 	struct hive_op in, out;
 	struct {
 		char *bytes;
 		size_t count;
 	} pieces[WAITING]; /* in order; the first one is being sent */
-	uint32_t waiting;
-	size_t sent;
-	int fd;
-	bool ended; /* nothing comes any more */
 };
 
 static void end_lent(struct lent_link *link)
@@ -205,9 +205,23 @@ static void on_lent_sent(struct hive_op *op, int64_t result)
 	end_lent(link);
 }
 
+/* As most are: what can be sent at once needs no operation. */
+static bool is_sent_at_once(struct lent_link *link, char *bytes, size_t count)
+{
+	int64_t sent = hive_send(link->fd, bytes, count, HIVE_NOWAIT);
+	link->sent = sent > 0 ? (size_t)sent : 0;
+	if (link->sent < count)
+		return false;
+	link->sent = 0;
+	hive_buffer_return(server.buffers, bytes);
+	return true;
+}
+
 static void on_piece(struct hive_op *op, int64_t result)
 {
 	struct lent_link *link = op->arg;
+	if (result > 0 && link->waiting == 0 && is_sent_at_once(link, op->buffer, (size_t)result))
+		return;
 	if (result <= 0) {
 		link->ended = true;
 		end_lent(link);
