@@ -208,6 +208,8 @@ static void fetch_owner(const struct epoll_core *c, int at)
 	if (at >= c->count || !is_source(c, &c->batch[at]))
 		return;
 	soon = (const char *)((const struct hive_source *)c->batch[at].data.ptr)->soon;
+	if (!soon)
+		return;
 	fetch_ahead(soon);
 	fetch_ahead(soon + 128);
 }

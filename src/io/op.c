@@ -98,16 +98,18 @@ static void come_back(struct guest *guest)
 		finish_moving(op, result);
 }
 
-/* What a callback has begun, and was done at once, is told while all of it is in the cache. */
+/* What a callback has begun, and was done at once, is told while all of it is in the cache; unless somebody was there before: then other
+ * events would wait for those who never wait.                                                                              */
 void hive__op_finish_in_turn(struct hive_op *op, int64_t result)
 {
 	struct guest_place *place = ((struct desk *)load_relaxed(&op->owner))->place;
+	bool alone = hive__guest_is_caught_up(place);
 	struct guest *next;
 
 	place->gentle = !op->on_done;
 	hive__op_finish(op, result);
 	place->gentle = false;
-	for (int n = 0; n < TOLD_IN_A_ROW && (next = hive__guest_take(place, come_back)) != NULL; n++)
+	for (int n = 0; alone && n < TOLD_IN_A_ROW && (next = hive__guest_take(place, come_back)) != NULL; n++)
 		come_back(next);
 }
 

@@ -97,10 +97,12 @@ static int arm(struct seat *seat)
 	return hive__place_modify(seat->desk->place, &seat->source, events);
 }
 
+/* What happens there from now on is for it, too; what has happened is not. */
 static void append(struct seat *seat, struct hive_op *op)
 {
 	op->behind = NULL;
 	op->waits = true;
+	op->spare[0] = seat->event;
 	op_lends(op);
 	if (seat->last)
 		seat->last->behind = op;
@@ -286,7 +288,6 @@ static void serve_one(struct seat *seat, struct hive_op *op)
 	if (r == -ENOBUFS && op->code == HIVE_OP_RECV_MANY) {
 		hive__share_starve(op);
 	} else if (hive__op_has_more(op, r)) {
-		op->spare[0] = seat->event;
 		append(seat, op);
 		hive__op_tell(op, r);
 	} else {
@@ -447,7 +448,6 @@ void hive__seat_start(struct desk *desk, struct hive_op *op)
 	int64_t r = -EAGAIN;
 	int waiting;
 
-	op->spare[0] = seat ? seat->event : 0;
 	if (seat && !op->repeat && waits_as_before(seat, op)) {
 		append(seat, op);
 		seat_doubt(seat);

@@ -329,11 +329,19 @@ void hive__guest_ready_here(struct guest_place *place, struct guest *guest)
 	keep_private(hive__worker_of_place(place), guest);
 }
 
+bool hive__guest_is_caught_up(struct guest_place *place)
+{
+	return !hive__worker_of_place(place)->mail.first;
+}
+
 struct guest *hive__guest_take(struct guest_place *place, guest_fn *run)
 {
 	struct worker *w = hive__worker_of_place(place);
+	struct guest *guest = w->mail.first ? hive__mail_take_guest(w, run) : NULL;
 
-	return w->mail.first ? hive__mail_take_guest(w, run) : NULL;
+	if (guest)
+		hive__end_search(w);
+	return guest;
 }
 
 void hive__guest_ready_at(struct hive *hive, struct guest *guest, uint32_t worker)

@@ -105,7 +105,9 @@ bool hive__guest_is_due(struct guest_place *place);
 void hive__guest_move(struct hive *hive, struct guest *guest);
 /* IO worker, whose place it is; the caller holds. On this worker, by its private queue. */
 void hive__guest_ready_here(struct guest_place *place, struct guest *guest);
-/* IO worker, whose place it is. Who is first in that queue, if it runs by this function; NULL: nobody. The caller runs it. */
+/* IO worker, whose place it is. Nothing is in that queue. */
+bool hive__guest_is_caught_up(struct guest_place *place);
+/* Who is first in it, if it runs by this function; NULL: nobody. The caller runs it now, and nothing else before. */
 struct guest *hive__guest_take(struct guest_place *place, guest_fn *run);
 /* Any thread. On this very worker: `worker` as in hive_post_to(). 0, -ESRCH, -EINVAL; when it has left meanwhile, anywhere. */
 int hive__guest_check_worker(struct hive *hive, uint32_t worker);

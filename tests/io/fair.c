@@ -168,6 +168,74 @@ TEST(callbacks_that_never_wait_keep_no_task_waiting)
 	}
 }
 
+/* ---- and no event ---- */
+
+enum { CROWD = 40 }; /* fits into what a core is told of in one turn */
+
+struct crowd {
+	struct chain chain;
+	struct hive_op ops[CROWD];
+	int fds[CROWD][2], heard, first_lap, last_lap;
+	char bytes[CROWD];
+};
+
+static void on_heard(struct hive_op *op, int64_t result)
+{
+	struct crowd *c = op->arg;
+
+	CHECK_EQ(result, 1);
+	if (c->heard++ == 0)
+		c->first_lap = c->chain.laps;
+	c->last_lap = c->chain.laps;
+	if (c->heard == CROWD)
+		c->chain.marked = true;
+}
+
+/* On the worker: all of them have something to hear when it looks next, and the chain has gone on for a while. */
+static void tell_crowd(void *arg)
+{
+	struct crowd *c = arg;
+
+	for (int i = 0; i < CROWD; i++)
+		CHECK_EQ(write(c->fds[i][0], "x", 1), 1);
+}
+
+static void start_crowd(void *arg)
+{
+	struct crowd *c = arg;
+
+	for (int i = 0; i < CROWD; i++) {
+		net_pair(c->fds[i]);
+		hive_op_init(&c->ops[i], c->chain.hive, on_heard, c);
+		CHECK_OK(hive_op_recv(&c->ops[i], c->fds[i][1], &c->bytes[i], 1, HIVE_FOREVER));
+	}
+	c->chain.laps = 10; /* nobody marks but the crowd */
+	hive_op_init(&c->chain.op, c->chain.hive, on_link, &c->chain);
+	CHECK_OK(hive_op_recv(&c->chain.op, c->chain.fds[1], &c->chain.byte, 1, HIVE_FOREVER));
+	CHECK_EQ(write(c->chain.fds[0], "x", 1), 1);
+	CHECK_OK(hive_post_after(c->chain.hive, HIVE_MS(2), tell_crowd, c, NULL));
+}
+
+/* Events of one turn are told one after the other: who never waits has a link or two between them, not four for each. */
+TEST(callbacks_that_never_wait_keep_no_event_waiting)
+{
+	for (int i = 0; i < core_count(); i++) {
+		struct crowd c = { .chain = { .hive = net_start(core_names[i], 1, 1) } };
+
+		gate_init(&c.chain.ended);
+		net_pair(c.chain.fds);
+		CHECK_OK(hive_post(c.chain.hive, start_crowd, &c));
+		gate_pass(&c.chain.ended);
+		CHECK_EQ(c.heard, CROWD);
+		CHECK(c.last_lap - c.first_lap <= 8);
+		real_end(c.chain.hive, HIVE_DRAIN);
+		for (int k = 0; k < CROWD; k++)
+			net_close(c.fds[k]);
+		net_close(c.chain.fds);
+		gate_destroy(&c.chain.ended);
+	}
+}
+
 static uint64_t compute_ran(struct hive *hive)
 {
 	struct hive_worker_stats stats;
