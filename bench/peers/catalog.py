@@ -131,11 +131,11 @@ PEERS.update(
 )
 
 # GLib: GThreadPool, GMainContext
-PLAIN_POOL, PLAIN_TIMERS = ("plain_pool.c", "plain.c"), ("plain_timers.c", "plain.c")
-GLIB = ["-isystem", "/usr/include/glib-2.0", "-isystem", "/usr/lib/%s-linux-gnu/glib-2.0/include" % os.uname().machine, "-lglib-2.0", "-lm"]
+POOL, TIMERS = "{here}/peer_pool.c", "{here}/peer_timers.c"
+GLIB = ["-isystem", "/usr/include/glib-2.0", "-isystem", "/usr/lib/%s-linux-gnu/glib-2.0/include" % os.uname().machine, "-lglib-2.0"]
 PEERS.update(
     glib=Peer(("post", "ping", "ping_hot", "post_to", "mixed", "timer", "timer_cancel"), ["libglib2.0-dev"], "/usr/include/glib-2.0/glib.h",
-              many(CC, ("peer_glib.c", "plain_timers.c") + PLAIN_POOL, *GLIB),
+              cc_peer("peer_glib.c", POOL, TIMERS, *GLIB),
               "An exclusive GThreadPool of T threads, whose tasks are all one function; a named worker is a thread with a GMainContext, which also has the tiny "
               "tasks of mixed. Timers are g_timeout sources: in milliseconds, rounded up, and each turn of the loop looks at all of them, which with "
               "100,000 takes a CPU all the time. Where it is late, that is why."),
@@ -143,13 +143,13 @@ PEERS.update(
 
 # Floors: what can be had without a library
 PEERS.update(
-    locked_pool=Peer(("post", "spawn_local", "ping", "ping_hot", "mixed"), ["gcc"], "/usr/bin/gcc", many(CC, ("floor_pool.c",) + PLAIN_POOL, "-lm"),
+    locked_pool=Peer(("post", "spawn_local", "ping", "ping_hot", "mixed"), ["gcc"], "/usr/bin/gcc", cc_peer("floor_pool.c", POOL),
                      "A list with a mutex, a condition, and malloc for each task: what one writes in an hour. mixed has two of them.", floor=True),
-    futex=Peer(("ping", "ping_hot"), ["gcc"], "/usr/bin/gcc", many(CC, ("floor_futex.c",) + PLAIN_POOL, "-lm"),
+    futex=Peer(("ping", "ping_hot"), ["gcc"], "/usr/bin/gcc", cc_peer("floor_futex.c", POOL),
                "One thread asleep in futex(), woken for each question: the wake of the kernel, without a queue. T has no meaning here.", floor=True),
-    spin=Peer(("ping_hot",), ["gcc"], "/usr/bin/gcc", many(CC, ("floor_futex.c",) + PLAIN_POOL, "-DPEER_SPIN", "-lm"),
+    spin=Peer(("ping_hot",), ["gcc"], "/usr/bin/gcc", cc_peer("floor_futex.c", POOL, "-DPEER_SPIN"),
               "One thread that looks at a word all the time: what the memory of two CPUs takes, at the price of a CPU. T has no meaning here.", floor=True),
-    raw_timer=Peer(("timer", "timer_cancel"), ["gcc"], "/usr/bin/gcc", many(CC, ("floor_timer.c",) + PLAIN_TIMERS, "-lm"),
+    raw_timer=Peer(("timer", "timer_cancel"), ["gcc"], "/usr/bin/gcc", cc_peer("floor_timer.c", TIMERS),
                    "A binary heap for each thread and a wait in epoll_pwait2() until its first moment: exact, at the price of a wait for each timer.", floor=True),
 )
 

@@ -2,12 +2,9 @@
 /* The scenarios ping and ping_hot for two bare handshakes: a thread asleep in futex(), woken for each question; and, with PEER_SPIN, a thread that
  * looks at a word all the time and takes a CPU for it (ping_hot only). No library: floors. Not comparable: there is room for one task and
  * one thread, whatever T is, and nobody else could ask.                                                              */
-#define _GNU_SOURCE
-#include "plain_pool.h"
+#include "peer_pool.h"
 #include <linux/futex.h>
 #include <pthread.h>
-#include <stdatomic.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,7 +22,7 @@ static const char *const name = "spin";
 static void wait_for_word(struct desk *desk)
 {
 	while (atomic_load_explicit(&desk->word, memory_order_acquire) == NOTHING)
-		plain_pause();
+		sync_pause();
 }
 
 static void wake(struct desk *desk)
@@ -71,22 +68,40 @@ static void *serve(void *arg)
 	}
 }
 
-int main(int argc, char **argv)
+static int with_server(const struct bench_params *params, struct record *result,
+                       int (*scenario)(const struct bench_params *, struct record *, struct task_target))
 {
 	static struct desk desk;
-	struct plain_options o = plain_parse(argc, argv);
 	pthread_t thread;
-#if defined(PEER_SPIN)
-	if (strcmp(o.scenario, "ping_hot") != 0)
-#else
-	if (strcmp(o.scenario, "ping") != 0 && strcmp(o.scenario, "ping_hot") != 0)
-#endif
-		return PLAIN_UNKNOWN;
-	if (pthread_create(&thread, NULL, serve, &desk) != 0)
-		plain_failed("thread");
-	pool_ping(name, o, (struct task_target){ ask, &desk });
+	peer_must_not(pthread_create(&thread, NULL, serve, &desk) != 0, "pthread_create");
+	int code = scenario(params, result, (struct task_target){ ask, &desk });
+	if (code)
+		return code;
 	atomic_store(&desk.word, ENDED);
 	wake(&desk);
 	pthread_join(thread, NULL);
-	return 0;
+	return BENCH_OK;
+}
+
+#if !defined(PEER_SPIN)
+static int futex_ping(const struct bench_params *params, struct record *result)
+{
+	return with_server(params, result, pool_ping);
+}
+#endif
+
+static int ping_hot(const struct bench_params *params, struct record *result)
+{
+	return with_server(params, result, pool_ping_hot);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct peer_scenario scenarios[] = {
+#if !defined(PEER_SPIN)
+		{ "ping", 1, 1, 5000, 0, futex_ping },
+#endif
+		{ "ping_hot", 1, 1, 200000, 0, ping_hot },
+	};
+	return peer_main(name, scenarios, sizeof scenarios / sizeof *scenarios, argc, argv);
 }

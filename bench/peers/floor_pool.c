@@ -2,13 +2,9 @@
 /* The scenarios post, spawn_local, ping, ping_hot and mixed for the pool that everybody writes once: a list with a mutex, a condition, memory from
  * malloc for each task. No library: a floor of what a general one must not fall below. mixed has two of them: T threads for the hogs, one for
  * the tiny tasks. Not comparable: it cannot be bounded, steered or watched, and memory that is missing ends it.                       */
-#include "plain_pool.h"
+#include "peer_pool.h"
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
-
-static const char *const name = "locked_pool";
 
 struct task {
 	struct task *next;
@@ -29,8 +25,7 @@ static void pool_push(void *arg, task_fn *fn, void *task_arg)
 {
 	struct pool *pool = arg;
 	struct task *task = malloc(sizeof *task);
-	if (!task)
-		plain_failed("memory");
+	peer_must_not(!task, "memory for a task");
 	*task = (struct task){ NULL, fn, task_arg };
 	pthread_mutex_lock(&pool->lock);
 	*pool->last = task;
@@ -69,8 +64,7 @@ static void pool_open(struct pool *pool, int threads)
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->some, NULL);
 	for (int i = 0; i < threads; i++)
-		if (pthread_create(&pool->threads[i], NULL, work, pool) != 0)
-			plain_failed("thread for the pool");
+		peer_must_not(pthread_create(&pool->threads[i], NULL, work, pool) != 0, "pthread_create");
 }
 
 static void pool_close(struct pool *pool)
@@ -83,33 +77,62 @@ static void pool_close(struct pool *pool)
 		pthread_join(pool->threads[i], NULL);
 }
 
-static void mixed(struct plain_options o)
+static int with_pool(const struct bench_params *params, struct record *result,
+                     int (*scenario)(const struct bench_params *, struct record *, struct task_target))
+{
+	static struct pool pool;
+	pool_open(&pool, params->threads);
+	int code = scenario(params, result, (struct task_target){ pool_push, &pool });
+	if (!code)
+		pool_close(&pool);
+	return code;
+}
+
+static int post(const struct bench_params *params, struct record *result)
+{
+	return with_pool(params, result, pool_post);
+}
+
+static int spawn_within(const struct bench_params *params, struct record *result, struct task_target target)
+{
+	return pool_spawn_local(params, result, target, target);
+}
+
+static int spawn_local(const struct bench_params *params, struct record *result)
+{
+	return with_pool(params, result, spawn_within);
+}
+
+static int ping(const struct bench_params *params, struct record *result)
+{
+	return with_pool(params, result, pool_ping);
+}
+
+static int ping_hot(const struct bench_params *params, struct record *result)
+{
+	return with_pool(params, result, pool_ping_hot);
+}
+
+static int mixed(const struct bench_params *params, struct record *result)
 {
 	static struct pool small, large;
 	pool_open(&small, 1);
-	pool_open(&large, o.threads);
-	pool_mixed(name, o, (struct task_target){ pool_push, &small }, (struct task_target){ pool_push, &large });
+	pool_open(&large, params->threads);
+	int code = pool_mixed(params, result, (struct task_target){ pool_push, &small },
+	                      (struct task_target){ pool_push, &large });
+	if (code)
+		return code;
 	pool_close(&large);
 	pool_close(&small);
+	return BENCH_OK;
 }
 
 int main(int argc, char **argv)
 {
-	static struct pool pool;
-	struct plain_options o = plain_parse(argc, argv);
-	struct task_target target = { pool_push, &pool };
-	int code = 0;
-	if (strcmp(o.scenario, "mixed") == 0)
-		return mixed(o), 0;
-	pool_open(&pool, o.threads);
-	if (strcmp(o.scenario, "post") == 0)
-		pool_post(name, o, target);
-	else if (strcmp(o.scenario, "spawn_local") == 0)
-		pool_spawn_local(name, o, target, target);
-	else if (strcmp(o.scenario, "ping") == 0 || strcmp(o.scenario, "ping_hot") == 0)
-		pool_ping(name, o, target);
-	else
-		code = PLAIN_UNKNOWN;
-	pool_close(&pool);
-	return code;
+	static const struct peer_scenario scenarios[] = {
+		{ "post", 1, 1, 2000000, 0, post }, { "spawn_local", 1, 1, 2000000, 0, spawn_local },
+		{ "ping", 1, 1, 5000, 0, ping },    { "ping_hot", 1, 1, 200000, 0, ping_hot },
+		{ "mixed", 1, 1, 0, 3, mixed },
+	};
+	return peer_main("locked_pool", scenarios, sizeof scenarios / sizeof *scenarios, argc, argv);
 }

@@ -2,14 +2,10 @@
 /* The scenarios timer and timer_cancel for the plain way: a binary heap of moments, a wait in epoll_pwait2() until the first of them. No library: a
  * floor. Everything that is due is fired after each wait; a timer knows its place in the heap, so that it can leave. Not comparable: one thread
  * has a heap of its own and nobody else may touch it.                                                                 */
-#define _GNU_SOURCE
-#include "plain_timers.h"
+#include "peer_timers.h"
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
-
-static const char *const name = "raw_timer";
 
 struct entry {
 	int64_t due_ns;
@@ -25,12 +21,11 @@ struct heap {
 static void *heap_open(int64_t most)
 {
 	struct heap *heap = calloc(1, sizeof *heap);
-	if (!heap || !(heap->entries = calloc((size_t)most + 1, sizeof *heap->entries)))
-		plain_failed("memory for the heap");
+	peer_must_not(!heap || !(heap->entries = calloc((size_t)most + 1, sizeof *heap->entries)),
+	              "memory for the heap");
 	heap->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (heap->epoll_fd < 0)
-		plain_failed("epoll");
-	plain_sleep_exactly(); /* of this thread, which is the one that waits */
+	peer_must_not(heap->epoll_fd < 0, "epoll_create1");
+	sync_sleep_exactly(); /* of this thread, which is the one that waits */
 	return heap;
 }
 
@@ -73,7 +68,7 @@ static void heap_arm(void *loop, struct timed *timed, int64_t delay_ns)
 {
 	struct heap *heap = loop;
 	timed->handle = heap;
-	sift_up(heap, heap->count++, (struct entry){ plain_now() + delay_ns, timed });
+	sift_up(heap, heap->count++, (struct entry){ sync_now() + delay_ns, timed });
 }
 
 static int heap_cancel(void *loop, struct timed *timed)
@@ -95,7 +90,7 @@ static int heap_cancel(void *loop, struct timed *timed)
 
 static int64_t fire_due(struct heap *heap)
 {
-	int64_t fired = 0, now = plain_now();
+	int64_t fired = 0, now = sync_now();
 	for (; heap->count > 0 && heap->entries[0].due_ns <= now; fired++) {
 		struct timed *timed = heap->entries[0].timed;
 		heap_cancel(heap, timed);
@@ -107,7 +102,7 @@ static int64_t fire_due(struct heap *heap)
 static void wait_for_first(const struct heap *heap)
 {
 	struct epoll_event event;
-	int64_t left = heap->entries[0].due_ns - plain_now();
+	int64_t left = heap->entries[0].due_ns - sync_now();
 	struct timespec span = { .tv_sec = left / 1000000000, .tv_nsec = left % 1000000000 };
 	if (left > 0)
 		epoll_pwait2(heap->epoll_fd, &event, 1, &span, NULL);
@@ -116,24 +111,32 @@ static void wait_for_first(const struct heap *heap)
 static int heap_run(void *loop, int64_t count, int64_t limit_ns)
 {
 	struct heap *heap = loop;
-	int64_t limit = plain_now() + limit_ns;
+	int64_t limit = sync_now() + limit_ns;
 	while ((count -= fire_due(heap)) > 0) {
-		if (heap->count == 0 || plain_now() > limit)
+		if (heap->count == 0 || sync_now() > limit)
 			return 0;
 		wait_for_first(heap);
 	}
 	return count == 0;
 }
 
+static const struct timers_kind kind = { heap_open, heap_arm, heap_cancel, heap_run, heap_close };
+
+static int raw_timer(const struct bench_params *params, struct record *result)
+{
+	return timers_timer(params, result, &kind);
+}
+
+static int raw_timer_cancel(const struct bench_params *params, struct record *result)
+{
+	return timers_cancel(params, result, &kind);
+}
+
 int main(int argc, char **argv)
 {
-	static const struct timers_kind kind = { heap_open, heap_arm, heap_cancel, heap_run, heap_close };
-	struct plain_options o = plain_parse(argc, argv);
-	if (strcmp(o.scenario, "timer") == 0)
-		timers_timer(name, o, &kind);
-	else if (strcmp(o.scenario, "timer_cancel") == 0)
-		timers_cancel(name, o, &kind);
-	else
-		return PLAIN_UNKNOWN;
-	return 0;
+	static const struct peer_scenario scenarios[] = {
+		{ "timer", 1, 1, 100000, 0, raw_timer },
+		{ "timer_cancel", 1, 1, 5000000, 0, raw_timer_cancel },
+	};
+	return peer_main("raw_timer", scenarios, sizeof scenarios / sizeof *scenarios, argc, argv);
 }

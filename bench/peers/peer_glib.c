@@ -5,12 +5,9 @@
  * thread that runs a GMainContext, to which g_main_context_invoke_full() hands a function. A task without an argument is handed over as its
  * function alone, so that nothing but GLib allocates. Not comparable: timers are g_timeout sources, in milliseconds, rounded up, and a context
  * looks at all of its sources before and after each wait: with 100,000 of them that takes longer than the milliseconds between two timers.   */
-#include "plain_pool.h"
-#include "plain_timers.h"
+#include "peer_pool.h"
+#include "peer_timers.h"
 #include <glib.h>
-#include <string.h>
-
-static const char *const name = "glib";
 
 struct task {
 	task_fn *fn;
@@ -26,15 +23,13 @@ static void run_bare(gpointer task, gpointer unused)
 static void push(void *pool, task_fn *fn, void *arg)
 {
 	(void)arg; /* none of the tasks that come here has one */
-	if (!g_thread_pool_push(pool, (gpointer)(uintptr_t)fn, NULL))
-		plain_failed("thread for the pool");
+	peer_must_not(!g_thread_pool_push(pool, (gpointer)(uintptr_t)fn, NULL), "g_thread_pool_push");
 }
 
 static GThreadPool *pool_open(int threads)
 {
 	GThreadPool *pool = g_thread_pool_new(run_bare, NULL, threads, TRUE, NULL);
-	if (!pool)
-		plain_failed("pool");
+	peer_must_not(!pool, "g_thread_pool_new");
 	return pool;
 }
 
@@ -95,7 +90,7 @@ static void corner_open(struct corner *corner)
 	g_source_attach(first, corner->context);
 	g_source_unref(first);
 	corner->thread = g_thread_new("corner", run_corner, corner);
-	tally_wait(target, 100000);
+	peer_must_not(tally_wait(target, BENCH_PATIENCE_NS, HIVE_US(100)) != BENCH_OK, "the start of a loop");
 }
 
 static void corner_close(struct corner *corner)
@@ -106,22 +101,53 @@ static void corner_close(struct corner *corner)
 	g_main_context_unref(corner->context);
 }
 
-static void post_to(struct plain_options o)
+static int glib_post_to(const struct bench_params *params, struct record *result)
 {
 	struct corner corner;
 	corner_open(&corner);
-	pool_post_to(name, o, (struct task_target){ invoke, corner.context });
-	corner_close(&corner);
+	int code = pool_post_to(params, result, (struct task_target){ invoke, corner.context });
+	if (!code)
+		corner_close(&corner);
+	return code;
 }
 
-static void mixed(struct plain_options o)
+static int with_pool(const struct bench_params *params, struct record *result,
+                     int (*scenario)(const struct bench_params *, struct record *, struct task_target))
+{
+	GThreadPool *pool = pool_open(params->threads);
+	int code = scenario(params, result, (struct task_target){ push, pool });
+	if (!code)
+		g_thread_pool_free(pool, FALSE, TRUE);
+	return code;
+}
+
+static int glib_post(const struct bench_params *params, struct record *result)
+{
+	return with_pool(params, result, pool_post);
+}
+
+static int glib_ping(const struct bench_params *params, struct record *result)
+{
+	return with_pool(params, result, pool_ping);
+}
+
+static int glib_ping_hot(const struct bench_params *params, struct record *result)
+{
+	return with_pool(params, result, pool_ping_hot);
+}
+
+static int glib_mixed(const struct bench_params *params, struct record *result)
 {
 	struct corner corner;
 	corner_open(&corner);
-	GThreadPool *pool = pool_open(o.threads);
-	pool_mixed(name, o, (struct task_target){ invoke, corner.context }, (struct task_target){ push, pool });
+	GThreadPool *pool = pool_open(params->threads);
+	int code = pool_mixed(params, result, (struct task_target){ invoke, corner.context },
+	                      (struct task_target){ push, pool });
+	if (code)
+		return code;
 	g_thread_pool_free(pool, FALSE, TRUE);
 	corner_close(&corner);
+	return BENCH_OK;
 }
 
 /* Timers: the loop is a context of the thread that asks, and counts what fired in it. */
@@ -171,34 +197,35 @@ static int clockwork_cancel(void *loop, struct timed *timed)
 /* A wait ends by itself while a timer is missing: it is armed. */
 static int clockwork_run(void *loop, int64_t count, int64_t limit_ns)
 {
-	int64_t limit = plain_now() + limit_ns;
-	while (fired < count && plain_now() < limit)
+	int64_t limit = sync_now() + limit_ns;
+	while (fired < count && sync_now() < limit)
 		g_main_context_iteration(loop, TRUE);
 	return fired == count;
 }
 
+static const struct timers_kind kind = { clockwork_open, clockwork_arm, clockwork_cancel, clockwork_run,
+	                                 clockwork_close };
+
+static int glib_timer(const struct bench_params *params, struct record *result)
+{
+	return timers_timer(params, result, &kind);
+}
+
+static int glib_timer_cancel(const struct bench_params *params, struct record *result)
+{
+	return timers_cancel(params, result, &kind);
+}
+
 int main(int argc, char **argv)
 {
-	static const struct timers_kind kind = { clockwork_open, clockwork_arm, clockwork_cancel, clockwork_run,
-		                                 clockwork_close };
-	struct plain_options o = plain_parse(argc, argv);
-	if (strcmp(o.scenario, "post_to") == 0)
-		return post_to(o), 0;
-	if (strcmp(o.scenario, "mixed") == 0)
-		return mixed(o), 0;
-	if (strcmp(o.scenario, "timer") == 0)
-		return timers_timer(name, o, &kind), 0;
-	if (strcmp(o.scenario, "timer_cancel") == 0)
-		return timers_cancel(name, o, &kind), 0;
-	GThreadPool *pool = pool_open(o.threads);
-	struct task_target target = { push, pool };
-	int code = 0;
-	if (strcmp(o.scenario, "post") == 0)
-		pool_post(name, o, target);
-	else if (strcmp(o.scenario, "ping") == 0 || strcmp(o.scenario, "ping_hot") == 0)
-		pool_ping(name, o, target);
-	else
-		code = PLAIN_UNKNOWN;
-	g_thread_pool_free(pool, FALSE, TRUE);
-	return code;
+	static const struct peer_scenario scenarios[] = {
+		{ "post", 1, 1, 2000000, 0, glib_post },
+		{ "post_to", 1, 1, 2000000, 0, glib_post_to },
+		{ "ping", 1, 1, 5000, 0, glib_ping },
+		{ "ping_hot", 1, 1, 200000, 0, glib_ping_hot },
+		{ "mixed", 1, 1, 0, 3, glib_mixed },
+		{ "timer", 1, 1, 100000, 0, glib_timer },
+		{ "timer_cancel", 1, 1, 5000000, 0, glib_timer_cancel },
+	};
+	return peer_main("glib", scenarios, sizeof scenarios / sizeof *scenarios, argc, argv);
 }

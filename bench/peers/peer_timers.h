@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The measuring side of timer and timer_cancel for the peers in C: they give a loop of one thread that knows timers. */
+/* The measuring side of timer and timer_cancel for the peers in C whose loops have no header of their own: they give a loop of one thread that knows timers. */
 #pragma once
-#include "plain.h"
+#include "peer.h"
 
 struct timed {
 	void *handle; /* the loop's own; NULL: not armed */
@@ -20,6 +20,6 @@ struct timers_kind {
 
 void timers_fired(struct timed *timed);
 
-/* Each does its scenario and prints the line. */
-void timers_timer(const char *peer, struct plain_options o, const struct timers_kind *kind);
-void timers_cancel(const char *peer, struct plain_options o, const struct timers_kind *kind);
+/* Each does its scenario. The bench's exit code. */
+int timers_timer(const struct bench_params *params, struct record *result, const struct timers_kind *kind);
+int timers_cancel(const struct bench_params *params, struct record *result, const struct timers_kind *kind);
