@@ -85,19 +85,6 @@ void hive__explore_pause(void);
 #else
 #define prefetch_alone(p) __builtin_prefetch((p), 1)
 #endif
-/* gcc takes a function that only fetches ahead for one without effect, and leaves its calls out: hence the volatile nothing. */
-static inline void prefetch(const void *p)
-{
-	__builtin_prefetch(p, 0);
-	__asm__ volatile("" : : "r"(p));
-}
-
-/* The beginning of something that is needed soon. Any address will do. */
-static inline void fetch_ahead(const void *p)
-{
-	prefetch(p);
-	prefetch((const void *)((uintptr_t)p + CACHE_LINE));
-}
 
 static inline void cpu_pause(void)
 {

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/atomic.h"
+#include "base/fetch.h"
 #include "base/memory.h"
 #include "core/alarmfd.h"
 #include "core/cores.h"

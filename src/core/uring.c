@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <sys/utsname.h>
 
+#include "base/fetch.h"
 #include "core/uring.h"
 #include "core/wakefd.h"
 

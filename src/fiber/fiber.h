@@ -12,6 +12,7 @@
 
 #include <rophive/fiber.h>
 
+#include "base/fetch.h"
 #include "base/lock.h"
 #include "base/scope.h"
 #include "fiber/cancel.h"

@@ -13,6 +13,7 @@
  * exchange as well, because the caller looks for sleepers next (see idle.h). Where the owner moves top, release is enough:
  * a thief who sees that top sees the bottom that the owner had lowered before.                                        */
 #include "base/fault.h"
+#include "base/fetch.h"
 #include "queue/slot.h"
 
 #if !defined(DEQUE_START)
