@@ -45,7 +45,8 @@ static struct {
 	uint64_t draws;   /* generator of the program and of the hive */
 	int64_t now_ns;
 	uint32_t replayed;
-	uint32_t preempt_at[PREEMPTIONS_MAX];
+	uint32_t crossroads;                  /* points at which somebody else could have gone on; BOUNDED */
+	uint32_t preempt_at[PREEMPTIONS_MAX]; /* of these */
 	const char *(*check)(void *arg);
 	void *check_arg;
 	ucontext_t driver;
@@ -159,12 +160,16 @@ uint32_t explore_runnable_at(uint32_t step)
 	return step < MASKS ? masks[step] : UINT32_MAX;
 }
 
+/* A hive takes thousands of steps before it has threads. Were those counted, hardly a preemption would come later. */
 static bool wants_preemption(void)
 {
 	if (e.plan->strategy == RANDOM)
 		return choose_below(e.plan->rate) == 0;
+	if (next_in_line(e.self) == e.self)
+		return false;
+	e.crossroads++;
 	for (uint32_t i = 0; i < e.plan->preemptions && i < PREEMPTIONS_MAX; i++)
-		if (e.preempt_at[i] == e.outcome->steps)
+		if (e.preempt_at[i] == e.crossroads)
 			return true;
 	return false;
 }
@@ -521,6 +526,7 @@ static void begin(const struct plan *plan, struct schedule *ret_schedule, struct
 	e.draws = rng_mix(plan->seed * 2 + 2);
 	e.now_ns = HIVE_S(1000);
 	e.replayed = 0;
+	e.crossroads = 0;
 	e.check = NULL;
 	if (plan->strategy == REPLAY && plan->replay->count == 0)
 		memset(masks, 0, sizeof masks);

@@ -27,7 +27,7 @@ struct schedule {
 
 enum strategy {
 	RANDOM,  /* at each point, one time in `rate`, another thread */
-	BOUNDED, /* at most `preemptions` switches that nobody needs, at random steps below `length` */
+	BOUNDED, /* at most `preemptions` switches that nobody needs, among the first `length` that there can be */
 	REPLAY,  /* what `replay` says, the default elsewhere */
 };
 
@@ -36,7 +36,7 @@ struct plan {
 	uint64_t seed;
 	uint32_t rate;        /* RANDOM */
 	uint32_t preemptions; /* BOUNDED */
-	uint32_t length;      /* BOUNDED  steps that the run is expected to take */
+	uint32_t length;      /* BOUNDED  how many choices the run is expected to have */
 	uint32_t fault_rate;  /* one time in this many a fault happens; 0: never */
 	int often;            /* these come more often: the n-th name, and those with the same first word; -1: none */
 	const struct schedule *replay;
