@@ -223,11 +223,13 @@ static void on_signal(int number_of_signal)
 	atomic_store(&signalled, true);
 }
 
+/* Again and again, since the first may come before the wait; but who is sent the next one before the handler of the last has ended never
+ * gets out of handlers.                                                                                                    */
 static void *interrupt(void *arg)
 {
 	while (!atomic_load(&interrupted)) {
-		pthread_kill(*(pthread_t *)arg, SIGUSR1); /* again and again: the first may come before the wait */
-		sched_yield();
+		pthread_kill(*(pthread_t *)arg, SIGUSR1);
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
 	return NULL;
 }
