@@ -185,13 +185,17 @@ static inline void runq_finish(struct runq *q)
 }
 
 /* Owner of `mine`. Half of what waits in `victim`: the last one for running now, the others go behind the tail of the own ring
- * and become visible together. How many in all; a ring that is more than half full takes none.                             */
+ * and become visible together. How many in all. A ring that is more than half full takes none; one that is empty, but has no room
+ * since a thief copies from it, which may be kept from going on for long, the one that needs none.                         */
 static inline uint32_t runq_steal(struct runq *victim, struct runq *mine, struct hive_task *ret_task)
 {
 	uint32_t room = runq_room(mine), tail = load_relaxed(&mine->tail), from, n;
 
-	if (room < mine->capacity / 2)
-		return 0;
+	if (room < mine->capacity / 2) {
+		if (runq_size(mine) > 0)
+			return 0;
+		room = 1;
+	}
 	n = runq_claim(victim, room, &from);
 	if (n == 0)
 		return 0;

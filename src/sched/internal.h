@@ -334,7 +334,7 @@ static inline void hive__end_search(struct worker *w)
 bool hive__draw_two(struct hive *hive, struct worker **ret_first, struct worker **ret_second);
 bool hive__place_task(struct hive *hive, struct hive_task task);
 uint32_t hive__place_outbox(struct worker *w);
-void hive__take_placed(struct worker *w);
+bool hive__take_placed(struct worker *w);
 uint32_t hive__rob_placed(struct worker *w, struct worker *victim, struct hive_task *ret_first);
 bool hive__take_one_placed(struct worker *w, struct hive_task *ret_task);
 

@@ -149,8 +149,8 @@ static inline uint32_t local_rob_deque(struct local *mine, struct deque *victim,
 
 	if (half > TUNE_STEAL_BATCH)
 		half = TUNE_STEAL_BATCH;
-	if (half > room)
-		half = room;
+	if (half > room + 1) /* the first needs none */
+		half = room + 1;
 	while (loot < half && deque_steal(victim, &task)) {
 		if (loot++ == 0)
 			*ret_first = task;

@@ -119,22 +119,35 @@ static size_t take(struct worker *w, struct hive_task *ret_tasks, size_t max)
 	return n;
 }
 
-/* The owner, in step 4. What was placed here enters the local queue, as far as there is room. */
-void hive__take_placed(struct worker *w)
+static void after_taking_placed(struct worker *w, size_t n)
 {
-	struct hive_task tasks[TUNE_POOL_BATCH_MAX];
-	size_t max = (size_t)w->setup.pool_batch, n;
-	uint64_t room;
-
-	room = local_room(&w->local);
-	n = take(w, tasks, room < max ? (size_t)room : max);
-	if (n == 0)
-		return;
-	local_push_batch(&w->local, tasks, n);
 	hive__trail(w, TRAIL_TOOK, n);
 	hive__end_search(w);
 	if (n > 1 || tray_length(&w->placed) > 0) /* W3 */
 		hive__wake_if_needed(w->hive, &w->hive->io);
+}
+
+/* The owner, in step 4. What was placed here enters the local queue, as far as there is room; if there is none, one runs at once, as it
+ * would from the pool. True: that was so.                                                                                  */
+bool hive__take_placed(struct worker *w)
+{
+	struct hive_task tasks[TUNE_POOL_BATCH_MAX];
+	uint64_t room = local_room(&w->local);
+	size_t max = (size_t)w->setup.pool_batch, n;
+
+	if (room == 0 && hive__is_halted(w))
+		return false;
+	if (max > room)
+		max = room > 0 ? (size_t)room : 1;
+	n = take(w, tasks, max);
+	if (n == 0)
+		return false;
+	if (room > 0)
+		local_push_batch(&w->local, tasks, n);
+	after_taking_placed(w, n);
+	if (room == 0)
+		hive__run_task(w, tasks[0]);
+	return room == 0;
 }
 
 /* A thief. Up to half of what was placed there: one for running at once, the others are in its own queue. How many. */

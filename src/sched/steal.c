@@ -44,7 +44,22 @@ static size_t wanted(const struct worker *w)
 	                                                                          : w->setup.pool_batch);
 }
 
-/* Step 5. A batch into the local queue; what would not fit is not taken. True: there was something. */
+/* One task of the pool, at once. True: there was one. */
+bool hive__run_from_pool(struct worker *w)
+{
+	struct hive_task task;
+
+	w->busy_beats = 0;
+	if (hive__is_halted(w) || hive__is_outside(w) || pool_take_many(&w->hive->pool, w->take_lane++, &task, 1) == 0)
+		return false;
+	after_taking(w, 1);
+	hive__run_task(w, task);
+	return true;
+}
+
+/* Step 5. A batch into the local queue; what would not fit is not taken. True: there was something. Where there is no room one runs
+ * at once: local tasks that post themselves again can keep the queue full for ever, and a ring from which a thief copies has none,
+ * though it may be empty, for as long as the thief is kept from going on.                                                  */
 bool hive__take_from_pool(struct worker *w)
 {
 	struct hive *hive = w->hive;
@@ -55,7 +70,9 @@ bool hive__take_from_pool(struct worker *w)
 	w->busy_beats = 0;
 	if (room < max)
 		max = (size_t)room;
-	if (max == 0 || hive__is_outside(w))
+	if (max == 0)
+		return hive__run_from_pool(w);
+	if (hive__is_outside(w))
 		return false;
 	wait_for_a_batch(w);
 	n = pool_take_many(&hive->pool, w->take_lane++, batch, max);
@@ -71,19 +88,6 @@ bool hive__take_from_pool(struct worker *w)
 		local_push_batch(&w->local, batch, n - 1);
 	after_taking(w, n);
 	hive__run_task(w, batch[n - 1]);
-	return true;
-}
-
-/* One task of the pool, at once. True: there was one. */
-bool hive__run_from_pool(struct worker *w)
-{
-	struct hive_task task;
-
-	w->busy_beats = 0;
-	if (hive__is_halted(w) || hive__is_outside(w) || pool_take_many(&w->hive->pool, w->take_lane++, &task, 1) == 0)
-		return false;
-	after_taking(w, 1);
-	hive__run_task(w, task);
 	return true;
 }
 

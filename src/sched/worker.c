@@ -226,14 +226,13 @@ static void adapt_budget(struct worker *w, bool private_came, bool used_up)
 /* Step 4. True: there was something. */
 static BEAT_INLINE bool run_local(struct worker *w, bool private_came)
 {
+	bool at_once = tray_length(&w->placed) > 0 && hive__take_placed(w);
 	struct step step;
 
-	if (tray_length(&w->placed) > 0)
-		hive__take_placed(w);
 	if (local_size(&w->local) == 0) {
 		w->newest_run = 0;
 		w->oldest_turn_ns = 0;
-		return false;
+		return at_once;
 	}
 	step = step_begin(w, (int32_t)load_relaxed(&w->stats.budget), next_local, has_local);
 	if (w->oldest_turn_ns == 0) {
@@ -245,7 +244,7 @@ static BEAT_INLINE bool run_local(struct worker *w, bool private_came)
 	step_run(w, &step);
 	if (w->setup.adaptive)
 		adapt_budget(w, private_came, step.done >= step.budget);
-	return step.done > 0;
+	return at_once || step.done > 0;
 }
 
 static bool tick_is(const struct worker *w, int32_t interval)

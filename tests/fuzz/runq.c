@@ -100,7 +100,8 @@ static uint32_t half_of(const struct reference *victim, uint32_t max)
 
 static void rob(struct reference *thief, struct reference *victim)
 {
-	uint32_t room = room_of(thief), n = room < thief->capacity / 2 ? 0 : half_of(victim, room);
+	uint32_t room = room_of(thief);
+	uint32_t n = half_of(victim, room >= thief->capacity / 2 ? room : thief->count == 0 ? 1 : 0);
 	struct hive_task task;
 
 	EXPECT_EQ(runq_steal(&victim->ring, &thief->ring, &task), n);

@@ -191,6 +191,30 @@ TEST(a_post_to_a_full_ring_that_is_being_robbed_goes_to_the_pool)
 	lone_close(&l);
 }
 
+/* A ring from which a thief copies has no room, though it may be empty: a task of the pool runs at once, and does not wait for the thief. */
+TEST(who_is_being_robbed_does_not_leave_the_pool_alone)
+{
+	struct hive_worker_options four = { .order = HIVE_ORDER_OLDEST, .local_capacity = 4 };
+	struct lone l = { 0 };
+	uint32_t from;
+
+	lone_open(&l, 2, four);
+	give_local(&l, 0, 1, 5);
+	CHECK_EQ(runq_claim(&l.w[0]->local.ring, 4, &from), 2);
+	for (int i = 0; i < 3; i++)
+		lone_beat(&l, 0);
+	CHECK_EQ(local_size(&l.w[0]->local), 0);
+	CHECK_EQ(runq_room(&l.w[0]->local.ring), 0);
+	CHECK_OK(hive_post(l.f.hive, fake_note, number(50)));
+	fake_log_clear();
+	lone_beat(&l, 0);
+	CHECK_STR(fake_log(), "50");
+	give_local(&l, 1, 1, 2); /* the thief has copied */
+	store_relaxed(&l.w[1]->stats.posted, (uint64_t)0);
+	runq_finish(&l.w[0]->local.ring);
+	lone_close(&l);
+}
+
 /* F-39, F-48: who chose a victim that is just being robbed gets nothing there, and asks the pool. */
 TEST(a_theft_that_fails_is_followed_by_a_look_at_the_pool)
 {
@@ -234,6 +258,41 @@ TEST(who_finds_nobody_to_rob_takes_one_task_of_the_pool)
 	CHECK(!l.w[0]->searching && !load_relaxed(&l.w[0]->seeks));
 	CHECK_EQ(idle_searchers(load_relaxed(&l.f.hive->io.idle.count)), 0);
 	lone_close(&l);
+}
+
+static bool goes_round;
+
+static void go_round(void *arg)
+{
+	if (goes_round)
+		CHECK_OK(hive_post_local(go_round, arg));
+}
+
+/* Tasks that post themselves again keep the local queue full: there is never room for a batch of the pool. */
+TEST(a_local_queue_that_is_always_full_does_not_starve_the_pool)
+{
+	FOR_BOTH_ORDERS(order)
+	{
+		struct hive_worker_options o = { .order = order, .local_capacity = 4, .pool_probe_interval = 3 };
+		int tasks = order == HIVE_ORDER_OLDEST ? 5 : 4; /* a ring, and the newest beside it */
+		struct lone l = { 0 };
+
+		lone_open(&l, 1, o);
+		goes_round = true;
+		lone_become(&l, 0);
+		for (int i = 0; i < tasks; i++)
+			CHECK_OK(hive_post_local(go_round, NULL));
+		CHECK_EQ(local_room(&l.w[0]->local), 0);
+		lone_become(&l, LONE_NOBODY);
+		CHECK_OK(hive_post(l.f.hive, fake_note, number(50)));
+		fake_log_clear();
+		for (int i = 0; i < 4; i++)
+			lone_beat(&l, 0);
+		CHECK_EQ(local_room(&l.w[0]->local), 0);
+		CHECK_STR(fake_log(), "50");
+		goes_round = false;
+		lone_close(&l);
+	}
 }
 
 /* F-47: the longest local queue of the others, never the own. */

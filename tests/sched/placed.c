@@ -109,6 +109,36 @@ TEST(others_steal_what_was_placed)
 	lone_close(&l);
 }
 
+#if !defined(HIVE_LOCKED_QUEUES)
+/* A ring from which a thief copies is empty, and has no room. */
+TEST(who_is_being_robbed_runs_what_is_placed_all_the_same)
+{
+	uint32_t from;
+
+	open_world(1, (struct hive_worker_options){ .order = HIVE_ORDER_OLDEST, .local_capacity = 4 });
+	lone_become(&l, 0);
+	for (int i = 0; i < 5; i++)
+		CHECK_OK(hive_post_local(fake_note, number(i)));
+	CHECK_EQ(runq_claim(&l.w[0]->local.ring, 4, &from), 2);
+	for (int i = 0; i < 3; i++)
+		lone_beat(&l, 0);
+	CHECK_EQ(local_size(&l.w[0]->local) + runq_room(&l.w[0]->local.ring), 0);
+	CHECK_OK(hive_post_placed(l.f.hive, fake_note, number(50)));
+	CHECK_EQ(placed_at(0), 1);
+	fake_log_clear();
+	lone_beat(&l, 0);
+	CHECK_STR(fake_log(), "50");
+	runq_finish(&l.w[0]->local.ring);
+	lone_become(&l, 0);
+	for (int i = 0; i < 2; i++) /* as if the thief had brought them back */
+		CHECK_OK(hive_post_local(fake_note, number(i)));
+	store_relaxed(&l.w[0]->stats.posted, load_relaxed(&l.w[0]->stats.posted) - 2);
+	while (local_size(&l.w[0]->local) > 0)
+		lone_beat(&l, 0);
+	lone_close(&l);
+}
+#endif
+
 /* Where nobody may steal nothing is placed: it would wait for one worker only. */
 TEST(nothing_is_placed_where_nobody_may_steal)
 {
