@@ -114,6 +114,7 @@ struct scheduling { /* struct sched_attr of the kernel, which older headers do n
 	uint32_t priority;
 	uint64_t runtime, deadline, period;
 };
+enum { RESET_ON_FORK = 1 }; /* one of its flags */
 
 void hive__thread_slices(int64_t slice_ns)
 {
@@ -132,7 +133,29 @@ int hive__thread_realtime(int priority)
 {
 	struct sched_param param = { .sched_priority = priority };
 
-	return sched_setscheduler(0, SCHED_FIFO, &param) < 0 ? -errno : 0;
+	return sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param) < 0 ? -errno : 0;
+}
+
+struct thread_policy hive__thread_policy(void)
+{
+	struct scheduling s = { .size = sizeof s, .policy = SCHED_OTHER };
+	int saved = errno;
+
+	syscall(SYS_sched_getattr, 0, &s, sizeof s, 0); /* where it is not known, nothing is written */
+	errno = saved;
+	return (struct thread_policy){ (int)s.policy | (s.flags & RESET_ON_FORK ? SCHED_RESET_ON_FORK : 0),
+		                       (int)s.priority };
+}
+
+/* That those it starts are ordinary again cannot be taken back without a privilege; it does no harm. */
+void hive__thread_restore_policy(struct thread_policy before)
+{
+	struct sched_param param = { .sched_priority = before.priority };
+	int saved = errno;
+
+	if (sched_setscheduler(0, before.policy, &param) < 0)
+		sched_setscheduler(0, before.policy | SCHED_RESET_ON_FORK, &param);
+	errno = saved;
 }
 
 int hive__thread_batch(void)

@@ -27,7 +27,14 @@ void hive__thread_nice_at_least(int nice);
 /* Asks for time slices of this length (0: the default again). With short ones a thread is let in sooner when it wakes, with long ones it gives
  * way to these. For normal threads on kernels that know it (Linux 6.12); elsewhere nothing happens.                        */
 void hive__thread_slices(int64_t slice_ns);
+/* First in, first out. What it starts, threads and processes, is ordinary again. */
 int hive__thread_realtime(int priority);
+/* How it is scheduled, to be put back later. */
+struct thread_policy {
+	int policy, priority;
+};
+struct thread_policy hive__thread_policy(void);
+void hive__thread_restore_policy(struct thread_policy before);
 int hive__thread_batch(void);
 /* Scheduled as a thread of the program and not as one of ours, for what inherits from it: policy, slices, timer slack. */
 void hive__thread_ordinary(void);

@@ -129,17 +129,26 @@ static int descriptor_of(struct hive_core *core, int *ret_fd)
 	return 0;
 }
 
-/* The threads of the others inherit what this one has when it makes them: so it is pinned last. */
-static int launch_and_pin(struct hive *hive, struct worker *main)
+/* What the program's own thread is asked for. The policy only while it runs the hive, which a guest's host does not. */
+static int dress_main(struct worker *main, bool is_guest)
+{
+	int r = main->setup.cpu_count > 0 ? hive__thread_pin(main->setup.cpus, main->setup.cpu_count) : 0;
+
+	if (r < 0 || main->setup.realtime == 0 || is_guest)
+		return r;
+	main->policy_before = hive__thread_policy();
+	return hive__thread_realtime(main->setup.realtime);
+}
+
+/* The threads of the others inherit what this one has when it makes them: so it is dressed last. */
+static int launch_and_dress(struct hive *hive, struct worker *main, bool is_guest)
 {
 	int r = launch_all(hive, main);
 
-	if (r == 0 && main->setup.cpu_count > 0) {
-		r = hive__thread_pin(main->setup.cpus, main->setup.cpu_count);
-		if (r < 0)
-			undo_start(hive, r);
-	}
-	return r;
+	if (r < 0)
+		return r;
+	r = dress_main(main, is_guest);
+	return r < 0 ? undo_start(hive, r) : 0;
 }
 
 static int open_main(struct hive *hive, struct worker *main, int *ret_fd)
@@ -149,7 +158,7 @@ static int open_main(struct hive *hive, struct worker *main, int *ret_fd)
 	if (r < 0)
 		return undo_start(hive, r);
 	r = descriptor_of(main->core, ret_fd ? &fd : NULL);
-	r = r < 0 ? undo_start(hive, r) : launch_and_pin(hive, main);
+	r = r < 0 ? undo_start(hive, r) : launch_and_dress(hive, main, ret_fd);
 	if (r < 0) {
 		main->core->ops->close(main->core);
 		main->core = NULL;
@@ -187,6 +196,8 @@ static void run_main(struct hive *hive, struct worker *main)
 	hive__worker_end(main);
 	hive__set_current(NULL);
 	hive__thread_timer_slack(slack);
+	if (main->setup.realtime > 0)
+		hive__thread_restore_policy(main->policy_before);
 	hive__thread_slices(0);
 	hive__finish(hive);
 }

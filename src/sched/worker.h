@@ -108,13 +108,14 @@ struct worker {
 	struct hive_task *scratch;  /* O  room for half of the local queue */
 	ATOMIC(uint32_t) cpu;       /* S  where it is, for those who look for the nearest */
 
-	enum worker_life life;    /* L registry_lock */
-	uint32_t generation;      /* L registry_lock */
-	bool abandoned;           /* L registry_lock  its detach did not wait for the end */
-	bool has_thread;          /* L registry_lock */
-	sigset_t creator_signals; /* I  mask of the thread that gave it its thread */
-	uint64_t thread;          /* L registry_lock */
-	struct hive_core *core;   /* O; others: L registry_lock, or between claim and wake */
+	enum worker_life life;              /* L registry_lock */
+	uint32_t generation;                /* L registry_lock */
+	bool abandoned;                     /* L registry_lock  its detach did not wait for the end */
+	bool has_thread;                    /* L registry_lock */
+	sigset_t creator_signals;           /* I  mask of the thread that gave it its thread */
+	struct thread_policy policy_before; /* O  main worker: how the thread of hive_run() was scheduled */
+	uint64_t thread;                    /* L registry_lock */
+	struct hive_core *core;             /* O; others: L registry_lock, or between claim and wake */
 
 	alignas(CACHE_LINE) struct private_queue mail; /* O */
 	struct private_queue yielded;                  /* O  guests that let everybody else have a turn */

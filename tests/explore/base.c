@@ -161,6 +161,16 @@ int hive__thread_realtime(int priority)
 	return 0;
 }
 
+struct thread_policy hive__thread_policy(void)
+{
+	return (struct thread_policy){ 0 };
+}
+
+void hive__thread_restore_policy(struct thread_policy before)
+{
+	(void)before;
+}
+
 int hive__thread_batch(void)
 {
 	return 0;

@@ -156,7 +156,7 @@ static void look(void *arg)
 
 	prctl(PR_GET_NAME, v->name);
 	v->nice = getpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid));
-	v->policy = sched_getscheduler(0);
+	v->policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
 	v->slice_ns = own_slice();
 	sched_getaffinity(0, sizeof v->cpus, &v->cpus);
 	pthread_sigmask(SIG_BLOCK, NULL, &v->blocked);
@@ -355,6 +355,47 @@ TEST(realtime_is_applied_or_refused)
 		gate_destroy(&v.seen);
 	}
 	real_end(hive, HIVE_DRAIN);
+}
+
+static void look_and_stop(void *arg)
+{
+	look(arg);
+	CHECK_OK(hive_stop(hive_current(), HIVE_DRAIN, HIVE_NOWAIT));
+}
+
+static void look_and_attach(void *arg)
+{
+	struct view *views = arg;
+	uint32_t id;
+
+	look(&views[0]);
+	CHECK_OK(hive_attach(hive_current(), NULL, &id));
+	CHECK_OK(hive_post_to(hive_current(), id, look_and_stop, &views[1]));
+}
+
+/* The thread of hive_run() as well, while it runs; not those of the others, whoever attaches them. */
+TEST(realtime_of_the_main_worker_is_applied_or_refused)
+{
+	struct hive_worker_options o = { .realtime = 1 };
+	struct hive *hive = real_create((struct hive_options){ .io = &o, .io_workers = 1, .compute_workers = 1 });
+	struct view views[3];
+	int r;
+
+	for (int i = 0; i < 3; i++)
+		gate_init(&views[i].seen);
+	CHECK_OK(hive_post_compute(hive, look, &views[2]));
+	CHECK_OK(hive_post_to(hive, HIVE_WORKER_MAIN, look_and_attach, views));
+	r = hive_run(hive);
+	CHECK(r == 0 || r == -EPERM);
+	if (r == 0) {
+		CHECK_EQ(views[0].policy, SCHED_FIFO);
+		CHECK_EQ(views[1].policy, SCHED_OTHER);
+		CHECK_EQ(views[2].policy, SCHED_OTHER);
+	}
+	CHECK_EQ(sched_getscheduler(0), SCHED_OTHER);
+	for (int i = 0; i < 3; i++)
+		gate_destroy(&views[i].seen);
+	CHECK_OK(hive_destroy(hive));
 }
 
 struct hooks {

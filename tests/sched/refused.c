@@ -195,6 +195,22 @@ static void start_without_privileges(void)
 	start_in_vain((struct hive_worker_options){ .kind = HIVE_WORKER_COMPUTE, .nice = 3 });
 }
 
+static void run_without_privileges(void)
+{
+	struct hive_worker_options o = { .realtime = 1 };
+	struct hive *hive = NULL;
+
+	CHECK_OK(hive_create(&(struct hive_options){ .io = &o, .io_workers = 1, .compute_workers = 1 }, &hive));
+	CHECK_ERR(hive_run(hive), -EPERM);
+	CHECK_ERR(hive_run(hive), -EPERM); /* it is as before: not started */
+	CHECK_OK(hive_destroy(hive));
+}
+
+TEST(a_run_fails_when_the_main_worker_may_not_be_scheduled_as_it_shall)
+{
+	child_without_calls(EPERM, run_without_privileges, SYS_sched_setscheduler);
+}
+
 TEST(a_start_fails_when_a_worker_may_not_be_scheduled_as_it_shall)
 {
 	child_without_calls(EPERM, start_without_privileges, SYS_sched_setscheduler, SYS_setpriority);

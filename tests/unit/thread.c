@@ -179,7 +179,7 @@ static void be_real_time(void *arg)
 	int *result = arg;
 
 	result[0] = hive__thread_realtime(1);
-	result[1] = sched_getscheduler(0);
+	result[1] = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
 }
 
 TEST(real_time_is_given_or_refused)
@@ -189,6 +189,33 @@ TEST(real_time_is_given_or_refused)
 	on_thread(be_real_time, result);
 	CHECK(result[0] == 0 || result[0] == -EPERM);
 	CHECK_EQ(result[1] == SCHED_FIFO, result[0] == 0);
+}
+
+static void look_at_policy(void *arg)
+{
+	*(int *)arg = sched_getscheduler(0);
+}
+
+static void start_from_real_time(void *arg)
+{
+	struct thread_policy before = hive__thread_policy();
+	int *result = arg;
+
+	result[0] = hive__thread_realtime(1);
+	on_thread(look_at_policy, &result[1]);
+	hive__thread_restore_policy(before);
+	result[2] = sched_getscheduler(0);
+}
+
+/* Else a worker of that kind would make all others so whom it attaches, and whole machines would stand still. */
+TEST(real_time_is_not_inherited_and_can_be_put_back)
+{
+	int result[3] = { 1, -1, -1 };
+
+	on_thread(start_from_real_time, result);
+	CHECK(result[0] == 0 || result[0] == -EPERM);
+	CHECK_EQ(result[1], SCHED_OTHER);
+	CHECK_EQ(result[2], SCHED_OTHER);
 }
 
 TEST(absurd_priority_is_refused)
