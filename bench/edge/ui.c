@@ -4,13 +4,15 @@
  * exact as GLib can, a GThreadPool, and g_idle_add() for what other threads have for it. A fresh process for each turn. Prints a line
  * of JSON each:
  *
- *     hive-bench-ui [SECONDS a turn, 5] [ROUNDS, 1] [LOADS, "-pabcdu"]
+ *     hive-bench-ui [SECONDS a turn, 5] [ROUNDS, 1] [LOADS, "-parbcdu"]
  *
  *     -  none         p  compute tasks of 5 ms, as many threads as processors, four times as many tasks
  *     a  the same with four threads for each processor       b  1,000 timers of 100 ms each
  *     c  100,000 posts a second, from two threads, to the thread with the frames       u  the same, but all of them say "update this once"
- *     d  another worker is blocked for five seconds                                                                     */
+ *     d  another worker is blocked for five seconds      r  as a, and the thread with the frames has real-time priority, for which one needs a
+ *                                                            privilege                                                     */
 #include <glib.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,10 +96,15 @@ static int processors(void)
 	return (int)hive_cpus();
 }
 
+static int compute_threads(void)
+{
+	return load == 'a' || load == 'r' ? 4 * processors() : processors();
+}
+
 /* Compute tasks that are under way or wait. */
 static int tasks(void)
 {
-	return load == 'p' ? 4 * processors() : load == 'a' ? 8 * processors() : 0;
+	return load == 'p' ? 4 * processors() : load == 'a' || load == 'r' ? 8 * processors() : 0;
 }
 
 /* Posters keep to a grid of milliseconds: 50 posts each in every one. */
@@ -262,8 +269,10 @@ static void begin_hive(void *arg)
 
 static void run_hive(void)
 {
-	struct hive_worker_options ui = { .name = "ui", .core = hive_core_glib(), .ui = true, .on_start = begin_hive };
-	struct hive_options options = { .compute_workers = load == 'a' ? 4 * processors() : processors() };
+	struct hive_worker_options ui = {
+		.name = "ui", .core = hive_core_glib(), .ui = true, .realtime = load == 'r', .on_start = begin_hive
+	};
+	struct hive_options options = { .compute_workers = compute_threads() };
 
 	check(hive_create(&options, &hive), "hive_create");
 	check(hive_attach(hive, &ui, NULL), "hive_attach");
@@ -353,10 +362,10 @@ static void set_flag(void)
 static void run_glib(void)
 {
 	GSource *source = g_source_new(&frame_funcs, sizeof(GSource));
-	int threads = load == 'a' ? 4 * processors() : processors();
+	struct sched_param param = { .sched_priority = 1 };
 
 	loop = g_main_loop_new(NULL, FALSE);
-	pool = g_thread_pool_new(pool_task, NULL, threads, TRUE, NULL);
+	pool = g_thread_pool_new(pool_task, NULL, compute_threads(), TRUE, NULL);
 	for (int i = 0; i < tasks(); i++)
 		g_thread_pool_push(pool, &pool, NULL);
 	for (guint i = 0; i < TIMERS && load == 'b'; i++)
@@ -367,6 +376,8 @@ static void run_glib(void)
 		start_posters(set_flag);
 	if (load == 'd')
 		g_thread_pool_push(pool, &pool, NULL);
+	if (load == 'r' && sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param) < 0)
+		check(-errno, "sched_setscheduler");
 	due_ns = hive_now(NULL) + PERIOD;
 	g_source_set_ready_time(source, due_ns / 1000);
 	g_source_set_priority(source, G_PRIORITY_HIGH); /* before all else that is ready */
@@ -411,8 +422,8 @@ int main(int argc, char **argv)
 	const char *loads = argc > 3 ? argv[3] : "-pabcdu";
 
 	seconds = argc > 1 ? atof(argv[1]) : seconds;
-	if (seconds < 0.1 || rounds < 1 || strspn(loads, "-pabcdu") != strlen(loads)) {
-		fputs("usage: hive-bench-ui [SECONDS a turn, 5] [ROUNDS, 1] [LOADS, \"-pabcdu\"]\n", stderr);
+	if (seconds < 0.1 || rounds < 1 || strspn(loads, "-parbcdu") != strlen(loads)) {
+		fputs("usage: hive-bench-ui [SECONDS a turn, 5] [ROUNDS, 1] [LOADS, \"-parbcdu\"]\n", stderr);
 		return 2;
 	}
 	for (int round = 0; round < rounds; round++)

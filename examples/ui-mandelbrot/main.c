@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* usage: ui-mandelbrot [--headless [--frames N]] [--screenshot FILE] [--load LETTERS]
+/* usage: ui-mandelbrot [--headless [--frames N]] [--screenshot FILE] [--load LETTERS] [--realtime]
  *
  * --headless: plays N frames (300) of dragging and zooming, says how late they were, and ends: 0; 1 if the picture is blank. It needs a display all
- * the same, Xvfb will do. --screenshot: what is to be seen at the end of that, as PNG. --load: trouble on purpose (load.h).  */
+ * the same, Xvfb will do. --screenshot: what is to be seen at the end of that, as PNG. --load: trouble on purpose (load.h). --realtime: the
+ * window's thread is let in before all others; one needs a privilege.                                                       */
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +45,7 @@ static void report(const struct window *w)
 	       w->blank ? "true" : "false");
 }
 
-static bool read_options(int argc, char **argv, struct window *w)
+static bool read_options(int argc, char **argv, struct window *w, struct hive_worker_options *ui)
 {
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--headless") == 0)
@@ -55,6 +56,8 @@ static bool read_options(int argc, char **argv, struct window *w)
 			w->screenshot = argv[++i];
 		else if (strcmp(argv[i], "--load") == 0 && i + 1 < argc)
 			letters = argv[++i];
+		else if (strcmp(argv[i], "--realtime") == 0)
+			ui->realtime = 1;
 		else
 			return false;
 	}
@@ -73,8 +76,9 @@ int main(int argc, char **argv)
 	struct hive_options options = { .on_drop = dropped };
 	int r;
 
-	if (!read_options(argc, argv, &w)) {
-		fputs("usage: ui-mandelbrot [--headless [--frames N]] [--screenshot FILE] [--load abcd]\n", stderr);
+	if (!read_options(argc, argv, &w, &ui)) {
+		fputs("usage: ui-mandelbrot [--headless [--frames N]] [--screenshot FILE] [--load abcd] [--realtime]\n",
+		      stderr);
 		return 2;
 	}
 	if (!gtk_init_check()) {
