@@ -96,29 +96,6 @@ TEST(ring_that_is_more_than_half_full_does_not_steal)
 	CHECK_EQ(runq_size(&thief_ring), 4 + 3);
 }
 
-/* Neither of two threads that are stopped in the middle of a theft keeps the next one from working. */
-TEST(ring_that_is_empty_but_is_being_robbed_steals_what_runs_at_once)
-{
-	uint32_t from;
-
-	start(8, 5);
-	push(0, 7);
-	for (uint64_t i = 0; i < 8; i++)
-		CHECK(runq_push(&thief_ring, task_of(100 + i)));
-	CHECK_EQ(runq_claim(&thief_ring, 8, &from), 4);
-	for (uint64_t i = 4; i < 8; i++) {
-		CHECK_EQ(robbed(), -1);
-		CHECK_EQ(popped_from(&thief_ring), 100 + i);
-	}
-	CHECK_EQ(runq_room(&thief_ring), 0);
-	CHECK_EQ(robbed(), 0);
-	CHECK_EQ(runq_size(&thief_ring), 0);
-	CHECK_EQ(runq_size(&ring), 7);
-	runq_finish(&thief_ring);
-	CHECK_EQ(robbed(), 4);
-	CHECK_EQ(runq_size(&thief_ring), 3);
-}
-
 TEST(theft_takes_no_more_than_fits)
 {
 	start(16, 0);
@@ -244,6 +221,29 @@ TEST(random_operations_agree_with_an_array)
 /* ---- in the middle of a theft ---- */
 
 #if !defined(HIVE_LOCKED_QUEUES)
+/* Neither of two threads that are stopped in the middle of a theft keeps the next one from working. */
+TEST(ring_that_is_empty_but_is_being_robbed_steals_what_runs_at_once)
+{
+	uint32_t from;
+
+	start(8, 5);
+	push(0, 7);
+	for (uint64_t i = 0; i < 8; i++)
+		CHECK(runq_push(&thief_ring, task_of(100 + i)));
+	CHECK_EQ(runq_claim(&thief_ring, 8, &from), 4);
+	for (uint64_t i = 4; i < 8; i++) {
+		CHECK_EQ(robbed(), -1);
+		CHECK_EQ(popped_from(&thief_ring), 100 + i);
+	}
+	CHECK_EQ(runq_room(&thief_ring), 0);
+	CHECK_EQ(robbed(), 0);
+	CHECK_EQ(runq_size(&thief_ring), 0);
+	CHECK_EQ(runq_size(&ring), 7);
+	runq_finish(&thief_ring);
+	CHECK_EQ(robbed(), 4);
+	CHECK_EQ(runq_size(&thief_ring), 3);
+}
+
 static bool heads_are_equal(void)
 {
 	uint64_t head = load_relaxed(&ring.head);
