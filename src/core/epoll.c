@@ -9,6 +9,7 @@
 #include "base/fetch.h"
 #include "base/memory.h"
 #include "core/alarmfd.h"
+#include "core/bed.h"
 #include "core/cores.h"
 #include "core/wakefd.h"
 
@@ -21,6 +22,7 @@ struct epoll_core {
 	uint32_t sources; /* added ones */
 	bool coarse;      /* the kernel has no epoll_pwait2 */
 	bool polled;      /* somebody else waits for epoll_fd */
+	struct bed bed;   /* where it sleeps without any source */
 	struct alarmfd alarm;
 	int next, count; /* of the batch under way */
 	struct epoll_event batch[BATCH];
@@ -86,6 +88,7 @@ static int epoll_core_open(void *arg, struct hive_core **ret_core)
 		hive__memory_free(&memory, c);
 		return r;
 	}
+	bed_init(&c->bed);
 	c->core.ops = &hive__core_epoll;
 	c->memory = memory;
 	*ret_core = &c->core;
@@ -222,6 +225,10 @@ static int epoll_core_turn(struct hive_core *core, int64_t timeout_ns)
 
 	if (timeout_ns == 0 && c->sources == 0 && !c->polled)
 		return 0; /* nothing can be ready: no system call */
+	if (bed_is_used(&c->bed)) {
+		bed_sleep(&c->bed, timeout_ns);
+		return 0;
+	}
 	n = wait_for_events(c, timeout_ns);
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
@@ -243,7 +250,15 @@ static int epoll_core_turn(struct hive_core *core, int64_t timeout_ns)
 
 static void epoll_core_wake(struct hive_core *core)
 {
-	wakefd_signal(of(core)->wake_fd);
+	if (!bed_wake(&of(core)->bed))
+		wakefd_signal(of(core)->wake_fd);
+}
+
+/* From here on it sleeps where events come. */
+static void leave_bed(struct epoll_core *c)
+{
+	if (bed_leave(&c->bed))
+		wakefd_signal(c->wake_fd);
 }
 
 /* By number, which may have been closed meanwhile, and be another descriptor: then there is nothing to change, and that is all. The
@@ -259,8 +274,10 @@ static int epoll_core_add(struct hive_core *core, struct hive_source *source)
 {
 	int r = control(core, EPOLL_CTL_ADD, source);
 
-	if (r == 0)
+	if (r == 0) {
 		of(core)->sources++;
+		leave_bed(of(core));
+	}
 	return r;
 }
 
@@ -286,6 +303,7 @@ static void epoll_core_remove(struct hive_core *core, struct hive_source *source
 static int epoll_core_fd(struct hive_core *core)
 {
 	of(core)->polled = true;
+	leave_bed(of(core));
 	return of(core)->epoll_fd;
 }
 

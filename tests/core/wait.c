@@ -215,6 +215,26 @@ TEST(a_core_is_woken_while_it_grows)
 	each_core(check_growth);
 }
 
+static void check_wake_before_first_source(struct rig *r)
+{
+	struct ear ear;
+	int fds[2];
+
+	make_pipe(fds);
+	r->ops->wake(r->core);
+	ear_start(&ear, fds[0], HIVE_EVENT_IN);
+	rig_turn(r, HIVE_FOREVER); /* a wake that got lost would leave us here */
+	CHECK_EQ(ear.heard, 0);
+	ear_stop(&ear);
+	close_both(fds);
+}
+
+/* Who sleeps elsewhere once there is something to hear takes a wake along. */
+TEST(a_wake_before_the_first_source_counts_after_it)
+{
+	each_core(check_wake_before_first_source);
+}
+
 static _Atomic(bool) signalled, interrupted;
 
 static void on_signal(int number_of_signal)
