@@ -17,7 +17,16 @@ enum bench_exit {
 #define BENCH_PATIENCE_NS HIVE_S(60) /* how long anything may take before it counts as lost */
 
 /* How the server of echo_server is written, and who works on the file of file_read and file_write; the form of a bus. */
-enum bench_style { BENCH_FIBERS, BENCH_OPS, BENCH_RAW, BENCH_LENT, BENCH_DISPATCHER, BENCH_KEY, BENCH_HIVE };
+enum bench_style {
+	BENCH_FIBERS,
+	BENCH_OPS,
+	BENCH_RAW,
+	BENCH_LENT,
+	BENCH_SOURCES,
+	BENCH_DISPATCHER,
+	BENCH_KEY,
+	BENCH_HIVE
+};
 
 #define BENCH_SERVERS 12 /* foreign ones beside ours */
 

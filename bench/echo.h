@@ -8,7 +8,7 @@
  * on its output and serves until its input ends, so that those of others can be measured by the same load.            */
 enum { ECHO_BUFFER = 4096 }; /* what every server reads at once, at most */
 
-/* ---- serving: echo_serve.c, echo_raw.c ---- */
+/* ---- serving: echo_serve.c, echo_sources.c, echo_raw.c ---- */
 
 /* A listener on the loopback, non-blocking, its connections without delay; -1: errno. port 0: any. */
 int echo_listener(int32_t port);
@@ -19,6 +19,8 @@ void echo_await_end(const struct bench_params *params);
 /* The bench's exit code. */
 int echo_serve_hive(const struct bench_params *params);
 int echo_serve_raw(const struct bench_params *params);
+/* A task: serves the connection of this descriptor, with a source of this worker. */
+void echo_begin_source(void *arg);
 
 /* ---- server processes: echo_rival.c ---- */
 

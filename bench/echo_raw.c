@@ -1,74 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /* What a server costs that is nothing but system calls: an epoll loop per thread, level-triggered, one recv and one send for each
  * request. The figure beside ours. Connections are dealt out in turn by the thread that accepts.                                */
-#include "echo.h"
+#include "echo_link.h"
 #include <poll.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 enum { BATCH = 256, LOOPS = 256 };
-
-struct raw_link {
-	int fd;
-	size_t left; /* could not be sent yet */
-	char *rest;
-};
 
 struct raw_loop {
 	pthread_t thread;
 	int epoll_fd, end_fd;
 };
 
-static void drop(struct raw_link *link)
+static void drop(struct echo_link *link)
 {
-	close(link->fd);
-	free(link->rest);
+	echo_link_close(link);
 	free(link);
 }
 
-/* The answer does not fit: nothing more is read until it is gone. */
-static void keep_rest(struct raw_loop *loop, struct raw_link *link, const char *bytes, size_t left)
+static void answer(struct raw_loop *loop, struct echo_link *link, char *buffer)
 {
-	struct epoll_event event = { .events = left ? EPOLLOUT : EPOLLIN, .data.ptr = link };
-	if (left > 0 && !link->rest)
-		link->rest = malloc(ECHO_BUFFER);
-	if (left > 0 && link->rest)
-		memmove(link->rest, bytes, left);
-	link->left = link->rest ? left : 0;
-	epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, link->fd, &event);
-}
-
-static void send_rest(struct raw_loop *loop, struct raw_link *link)
-{
-	ssize_t sent = send(link->fd, link->rest, link->left, MSG_NOSIGNAL);
-	if (sent > 0)
-		keep_rest(loop, link, link->rest + sent, link->left - (size_t)sent);
-	else if (errno != EAGAIN)
-		drop(link);
-}
-
-static void answer(struct raw_loop *loop, struct raw_link *link, char *buffer)
-{
-	if (link->left > 0) {
-		send_rest(loop, link);
+	enum echo_next next = echo_link_answer(link, buffer);
+	struct epoll_event event = { .events = next == ECHO_WRITE ? EPOLLOUT : EPOLLIN, .data.ptr = link };
+	if (next == ECHO_AS_BEFORE)
 		return;
-	}
-	ssize_t got = recv(link->fd, buffer, ECHO_BUFFER, 0);
-	if (got <= 0) {
-		if (got == 0 || errno != EAGAIN)
-			drop(link);
-		return;
-	}
-	ssize_t sent = send(link->fd, buffer, (size_t)got, MSG_NOSIGNAL);
-	if (sent < 0 && errno != EAGAIN)
+	if (next == ECHO_END || epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, link->fd, &event) < 0)
 		drop(link);
-	else if (sent < got)
-		keep_rest(loop, link, buffer + (sent > 0 ? sent : 0), (size_t)(got - (sent > 0 ? sent : 0)));
 }
 
 static void *turn_loop(void *arg)
@@ -99,7 +58,7 @@ static int start_loop(struct raw_loop *loop)
 
 static void accept_one(int listener, struct raw_loop *loop)
 {
-	struct raw_link *link = calloc(1, sizeof *link);
+	struct echo_link *link = calloc(1, sizeof *link);
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = link };
 	if (!link)
 		return;

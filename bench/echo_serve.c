@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Our echo server, three times: a fiber for each connection; an operation with callbacks for each; or one that repeats, which has a buffer
- * only when something has come.                                                                                              */
+ * only when something has come. With sources: echo_sources.c.                                                                  */
 #include "echo.h"
 #include "rig.h"
 #include <netinet/in.h>
@@ -51,8 +51,9 @@ struct server {
 	int listener;
 	int64_t patience_ns; /* of a receive; 0: any */
 	_Atomic uint32_t turn;
-	bool lent;
-	struct hive_buffers *buffers; /* if so */
+	hive_fn *
+		begin; /* a connection on its worker, the descriptor is its argument; NULL: an operation for each receive and send */
+	struct hive_buffers *buffers; /* with lent ones */
 };
 
 static struct server server;
@@ -265,9 +266,9 @@ static void begin_link(void *arg)
 
 static void share_out(int fd, uint32_t worker)
 {
-	struct link *link = server.lent ? NULL : malloc(sizeof *link);
-	if (server.lent) {
-		if (hive_post_to(server.rig.hive, worker, begin_lent, (void *)(intptr_t)fd) < 0)
+	struct link *link = server.begin ? NULL : malloc(sizeof *link);
+	if (server.begin) {
+		if (hive_post_to(server.rig.hive, worker, server.begin, (void *)(intptr_t)fd) < 0)
 			close(fd);
 		return;
 	}
@@ -296,7 +297,9 @@ static int serve_by_ops(const struct bench_params *params)
 	static struct hive_op accepts;
 	static _Atomic int64_t ended;
 	hive_op_init(&accepts, server.rig.hive, on_accepted, &ended);
-	int error = server.lent ? hive_buffers_create(server.rig.hive, LENT, ECHO_BUFFER, &server.buffers) : 0;
+	int error = params->style == BENCH_LENT
+	                    ? hive_buffers_create(server.rig.hive, LENT, ECHO_BUFFER, &server.buffers)
+	                    : 0;
 	if (error)
 		return bench_failed("hive_buffers_create", error);
 	error = hive_op_accept(&accepts, server.listener, HIVE_OP_REPEAT, HIVE_FOREVER);
@@ -318,7 +321,9 @@ int echo_serve_hive(const struct bench_params *params)
 	int code = rig_open(&server.rig, params, params->threads, 0);
 	if (code)
 		return code;
-	server.lent = params->style == BENCH_LENT;
+	server.begin = params->style == BENCH_LENT      ? begin_lent
+	               : params->style == BENCH_SOURCES ? echo_begin_source
+	                                                : NULL;
 	code = params->style == BENCH_FIBERS ? serve_by_fibers(params) : serve_by_ops(params);
 	return rig_close(&server.rig, code);
 }

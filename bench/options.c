@@ -31,8 +31,9 @@ static const char usage_text[] =
 	"  --order NAME       of local tasks: newest or oldest first; default: the preset's\n"
 	"  --load NAME        mixed_ui: only this load: compute, timers, posts, block, updates\n"
 	"  --realtime         mixed_ui: the main worker has real-time priority, for which one needs a privilege\n"
-	"  --style NAME       echo_server, file_…: fibers, ops (callbacks); for the server also raw (a plain epoll loop)\n"
-	"                     and lent (callbacks that repeat, with buffers that are lent); bus…: dispatcher, key, hive;\n"
+	"  --style NAME       echo_server, file_…: fibers, ops (callbacks); for the server also raw (a plain epoll loop),\n"
+	"                     lent (callbacks that repeat, with buffers that are lent) and sources (a source for each\n"
+	"                     connection, and the program's own recv and send); bus…: dispatcher, key, hive;\n"
 	"                     default: workers take by themselves\n"
 	"  --connections C    echo_server: busy ones\n"
 	"  --idle N           echo_server: further ones that only wait\n"
@@ -125,7 +126,7 @@ static bool parse_timers(const char *text, enum hive_timers *ret_timers)
 
 static bool parse_style(const char *text, enum bench_style *ret_style)
 {
-	static const char *const names[] = { "fibers", "ops", "raw", "lent", "dispatcher", "key", "hive" };
+	static const char *const names[] = { "fibers", "ops", "raw", "lent", "sources", "dispatcher", "key", "hive" };
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(text, names[i]) == 0) {
 			*ret_style = (enum bench_style)i;

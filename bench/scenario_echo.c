@@ -191,7 +191,7 @@ static double answers(const struct contestant *contestant)
 
 static void report_ours(const struct contest *contest, struct record *result)
 {
-	static const char *const styles[] = { "fibers", "ops", "raw", "lent" };
+	static const char *const styles[] = { "fibers", "ops", "raw", "lent", "sources" };
 	const struct contestant *ours = &contest->all[0];
 	record_text(result, "style", styles[contest->params->style]);
 	record_text(result, "core", contest->params->core ? contest->params->core->name : "best");
