@@ -27,7 +27,7 @@ static struct worker *choose(struct hive *hive)
 
 	if (!hive__draw_two(hive, &a, &b))
 		return hive__main(hive);
-	return b && load_relaxed(&b->timer_count) < load_relaxed(&a->timer_count) ? b : a;
+	return b && worker_timers(b) < worker_timers(a) ? b : a;
 }
 
 static uint64_t post_id(struct delayed *d)
@@ -53,9 +53,9 @@ static void prepare(struct delayed *d, struct hive_task task, int64_t due_ns, bo
 /* Any thread. A delayed post on its way to a worker that will keep it; falls back to the main worker. False: all closed. */
 static bool send_to(struct worker *w, struct delayed *d)
 {
-	add_relaxed(&w->timer_count, 1u); /* counted when posted: a burst must not see old counts */
+	add_relaxed(&w->delayed_count, 1u); /* counted when posted: a burst must not see old counts */
 	if (!inbox_push(&w->inbox, &d->parcel.letter)) {
-		sub_relaxed(&w->timer_count, 1u);
+		sub_relaxed(&w->delayed_count, 1u);
 		return false;
 	}
 	hive__wake_if_asleep(w);
@@ -130,7 +130,7 @@ static int keep_here(struct worker *w, struct hive_task task, int64_t due_ns, en
 	store_relaxed(&d->keeper, w);
 	if (how == KEPT_FREE_ALARM) /* not before it can be kept: else somebody might run what is refused */
 		delayed_offer(d, due_ns, true);
-	add_relaxed(&w->timer_count, 1u);
+	add_relaxed(&w->delayed_count, 1u);
 	d->counted = true;
 	bump(&w->stats.posted, 1);
 	if (ret_post)
@@ -178,7 +178,7 @@ bool hive__alarm_stop(struct hive *hive, uint64_t alarm)
 /* One timer less: it runs, was cancelled or is dropped. The parcel may be used again. */
 static void let_go(struct worker *w, struct delayed *d)
 {
-	sub_relaxed(&w->timer_count, 1u);
+	sub_relaxed(&w->delayed_count, 1u);
 	delayed_end(d);
 	hive__parcel_free(&d->parcel);
 }
@@ -204,7 +204,7 @@ static void settle(struct worker *w, struct delayed *d)
 	bool ours = delayed_claim(d, delayed_generation(d), TICKET_FREE), alarm;
 
 	if (ours && !d->alarm && d->timer.due_ns <= load_relaxed(&hive->stop_ns) && !hive__is_halted(w)) {
-		sub_relaxed(&w->timer_count, 1u);
+		sub_relaxed(&w->delayed_count, 1u);
 		hive__mail_append(w, &d->parcel);
 		return;
 	}

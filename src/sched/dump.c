@@ -164,7 +164,7 @@ static void say_worker(struct text *t, struct workers *set, struct worker *w)
 		say_count(t, ", private ", load_relaxed(&w->stats.private_tasks));
 		say_inbox(t, &w->inbox);
 		say_count(t, ", in lanes ", hive__letters_in_lanes(w, &lanes));
-		say_count(t, ", timers ", load_relaxed(&w->timer_count));
+		say_count(t, ", timers ", worker_timers(w));
 		say_count(t, ", sources ", load_relaxed(&w->stats.sources));
 		say_count(t, ", operations ", load_relaxed(&w->place.under_way));
 	}

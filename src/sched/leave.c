@@ -303,9 +303,9 @@ static void give_timers(struct worker *w)
 		struct delayed *d = delayed_of_letter(delayed);
 
 		delayed = delayed->next;
-		sub_relaxed(&w->timer_count, 1u);
+		sub_relaxed(&w->delayed_count, 1u);
 		if (hive__send_delayed(hive, d) < 0) { /* the hive has stopped meanwhile */
-			add_relaxed(&w->timer_count, 1u);
+			add_relaxed(&w->delayed_count, 1u);
 			w->silenced = true;
 			hive__place_delayed(w, d);
 		}

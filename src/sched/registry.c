@@ -143,7 +143,7 @@ static void renew(struct worker *w)
 	hive__settle_place(w);
 	store_relaxed(&w->leave, 0u);
 	store_relaxed(&w->cancelled,
-	              0u); /* timer_count goes on: a late poster may just be adding and taking back his one */
+	              0u); /* delayed_count goes on: a late poster may just be adding and taking back his one */
 	store_relaxed(&w->stealable, (uint32_t)w->setup.stealing);
 	store_relaxed(&w->shy, (uint32_t)(w->setup.ui || w->setup.keeps_out));
 	if (w->setup.ui)

@@ -28,7 +28,7 @@ static bool is_still(struct worker *w)
 		return false;
 	if (w->kind == HIVE_WORKER_COMPUTE)
 		return !load_relaxed(&w->dozes);
-	return load_relaxed(&w->timer_count) == 0 && load_relaxed(&w->stats.sources) == 0 &&
+	return worker_timers(w) == 0 && load_relaxed(&w->stats.sources) == 0 &&
 	       load_relaxed(&w->place.under_way) == 0 && load_relaxed(&w->stats.private_tasks) == 0 &&
 	       local_size(&w->local) == 0 && tray_length(&w->placed) == 0 && hive__no_letters(w);
 }

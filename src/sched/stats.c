@@ -21,7 +21,7 @@ static void add_worker(struct worker *w, struct hive_stats *s)
 	s->spills += load_relaxed(&c->spilled);
 	s->sleeps += load_relaxed(&c->sleeps);
 	s->sources += load_relaxed(&c->sources);
-	s->timers += load_relaxed(&w->timer_count);
+	s->timers += worker_timers(w);
 	if (w->kind == HIVE_WORKER_IO) {
 		s->posted += tray_accepted(&w->placed);
 		s->placed += tray_length(&w->placed);
@@ -108,7 +108,7 @@ static void read_worker(struct worker *w, struct hive_worker_stats *s)
 	s->timers_fired = load_relaxed(&c->timers_fired);
 	s->local = w->kind == HIVE_WORKER_IO ? local_size(&w->local) : 0;
 	s->private_tasks = load_relaxed(&c->private_tasks);
-	s->timers = load_relaxed(&w->timer_count);
+	s->timers = worker_timers(w);
 	s->placed = w->kind == HIVE_WORKER_IO ? tray_length(&w->placed) : 0;
 	s->budget = load_relaxed(&c->budget);
 	s->sources = load_relaxed(&c->sources);

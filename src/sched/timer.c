@@ -76,7 +76,8 @@ int hive__insert_timer(struct worker *w, struct hive_timer *timer)
 
 static int arm(struct worker *w, struct hive_timer *timer, int64_t due_ns)
 {
-	uint64_t sequence = w->timer_sequence++;
+	uint64_t sequence = w->timer_sequence++, sequence_before = timer->sequence;
+	int64_t due_before = timer->due_ns;
 	int r;
 
 	if (timer->state == TIMER_ARMED) {
@@ -86,11 +87,14 @@ static int arm(struct worker *w, struct hive_timer *timer, int64_t due_ns)
 	timer->due_ns = due_ns;
 	timer->sequence = sequence;
 	r = hive__insert_timer(w, timer);
-	if (r < 0)
+	if (r < 0) {
+		timer->due_ns = due_before;
+		timer->sequence = sequence_before;
 		return r;
+	}
 	timer->state = TIMER_ARMED;
 	timer->owner = w;
-	add_relaxed(&w->timer_count, 1u);
+	bump(&w->stats.timers, 1);
 	return 0;
 }
 
@@ -98,7 +102,7 @@ static void disarm(struct worker *w, struct hive_timer *timer)
 {
 	timers_remove(&w->timers, timer);
 	timer->state = TIMER_IDLE;
-	sub_relaxed(&w->timer_count, 1u);
+	bump(&w->stats.timers, (uint64_t)-1);
 	untie(timer);
 }
 
@@ -125,20 +129,14 @@ static int may_start(const struct worker *w, const struct hive_timer *timer, int
 
 static int start(struct worker *w, struct hive_timer *timer, int64_t due_ns, int64_t period_ns)
 {
-	if (timer->state == TIMER_IDLE) {
-		int r;
-		struct hive_timer before = *timer;
+	int r = arm(w, timer, due_ns);
 
-		timer->period_ns = period_ns;
-		r = arm(w, timer, due_ns);
-		if (r < 0)
-			*timer = before;
+	if (r < 0)
 		return r;
-	}
 	timer->period_ns = period_ns;
 	if (w->firing == timer)
 		w->firing = NULL;
-	return arm(w, timer, due_ns);
+	return 0;
 }
 
 int hive_timer_start(struct hive_timer *timer, int64_t delay_ns, int64_t period_ns)
@@ -328,7 +326,7 @@ void hive__unhook_timers(struct worker *w, struct hive_timer **ret_timers, struc
 			continue;
 		}
 		timer->state = TIMER_IDLE;
-		sub_relaxed(&w->timer_count, 1u);
+		bump(&w->stats.timers, (uint64_t)-1);
 		*last_timer = timer;
 		last_timer = &timer->next;
 	}

@@ -61,7 +61,7 @@ enum worker_life {
 struct worker_counters { /* S */
 	ATOMIC(uint64_t) beats, posted, ran, stolen, spilled, sleeps, spins, events, timers_fired;
 	ATOMIC(uint64_t) steal_rounds, steal_failures, steal_pauses, stolen_far;
-	ATOMIC(uint64_t) private_tasks, sources;
+	ATOMIC(uint64_t) private_tasks, sources, timers; /* timers: embedded ones that are armed */
 	ATOMIC(uint64_t) lane_letters, lane_falls;
 	ATOMIC(uint64_t) forks; /* of others, that it ran */
 	ATOMIC(uint64_t) frames_cut;
@@ -196,7 +196,7 @@ struct worker {
 	ATOMIC(uint32_t) leave;                 /* A  detached: leave after this beat */
 	ATOMIC(uint32_t) opened;                /* A  0: not yet; 1: ready; else 1 + errno of the failure. A futex */
 	ATOMIC(uint32_t) gone;                  /* A  its thread has done everything. A futex */
-	ATOMIC(uint32_t) timer_count;           /* A  timers here and on the way here */
+	ATOMIC(uint32_t) delayed_count;         /* A  delayed posts here and on the way here */
 	ATOMIC(uint32_t) cancelled; /* A  about how many of these are dead: cancelled by others since the last sweep */
 	ATOMIC(uint32_t) adopting;  /* A  its farewell parcel is under way */
 	ATOMIC(uint32_t) parking;   /* A  enum parking: how far it is on its way to sleep */
@@ -217,3 +217,9 @@ struct worker {
 	system_thread;          /* S  the system's number of its thread, from its first hook to its last; else 0 */
 	struct watched watched; /* of the monitor */
 };
+
+/* Any thread. Timers of all kinds that are there or on the way there. */
+static inline uint64_t worker_timers(struct worker *w)
+{
+	return load_relaxed(&w->delayed_count) + load_relaxed(&w->stats.timers);
+}

@@ -51,7 +51,7 @@ static int chosen_of(uint32_t a, uint32_t b, const uint32_t load[4])
 	fake_push_random(&l.f, fake_random(b < a ? b : b - 1, 3)); /* the second is drawn among the other three */
 	CHECK_OK(hive_post_after(l.f.hive, HIVE_S(1), fake_note, number(1), NULL));
 	for (int i = 0; i < 4; i++)
-		if (load_relaxed(&l.w[i]->timer_count) != load[i])
+		if (worker_timers(l.w[i]) != load[i])
 			chosen = i;
 	lone_close(&l);
 	return chosen;
@@ -82,13 +82,13 @@ TEST(the_same_script_of_random_numbers_makes_the_same_choices)
 		for (uint32_t i = 0; i < 16; i++)
 			fake_push_random(&l.f, (uint64_t)(i * 2654435761u) << 32);
 		for (int i = 0; i < 8; i++) {
-			uint32_t before[5];
+			uint64_t before[5];
 
 			for (int j = 0; j < 5; j++)
-				before[j] = load_relaxed(&l.w[j]->timer_count);
+				before[j] = worker_timers(l.w[j]);
 			CHECK_OK(hive_post_after(l.f.hive, HIVE_S(1), fake_note, number(1), NULL));
 			for (uint32_t j = 0; j < 5; j++)
-				if (load_relaxed(&l.w[j]->timer_count) != before[j])
+				if (worker_timers(l.w[j]) != before[j])
 					chosen[round][i] = j;
 		}
 		lone_close(&l);

@@ -95,7 +95,7 @@ TEST(a_delayed_post_whose_worker_leaves_while_it_is_chosen_goes_to_another)
 		CHECK_OK(hive_post_after(f.hive, HIVE_MS(5), fake_note, number(1), NULL));
 		fake_settle(&f);
 		CHECK_STR(fake_log(), "");
-		CHECK_EQ(load_relaxed(&hive__slot(&f.hive->io, 0)->timer_count), 1);
+		CHECK_EQ(load_relaxed(&hive__slot(&f.hive->io, 0)->delayed_count), 1);
 		fake_advance(&f, HIVE_MS(5));
 		CHECK_STR(fake_log(), "1");
 		fake_destroy(&f);
@@ -111,13 +111,13 @@ TEST(a_delayed_post_whose_worker_left_before_it_came_goes_to_another)
 	open_world(&f, 2, ids);
 	fake_push_random(&f, fake_random(1, 2));
 	fake_push_random(&f, fake_random(0, 1));
-	add_relaxed(&hive__slot(&f.hive->io, 0)->timer_count, 5u); /* so that the other one is the lighter */
+	add_relaxed(&hive__slot(&f.hive->io, 0)->delayed_count, 5u); /* so that the other one is the lighter */
 	f.hive->host.now = now_at_the_moment;
 	leave_at(1, 1, ids + 1);
 	CHECK_OK(hive_post_after(f.hive, HIVE_MS(5), fake_note, number(1), NULL));
-	sub_relaxed(&hive__slot(&f.hive->io, 0)->timer_count, 5u);
-	CHECK_EQ(load_relaxed(&hive__slot(&f.hive->io, 0)->timer_count), 1);
-	CHECK_EQ(load_relaxed(&hive__slot(&f.hive->io, 1)->timer_count), 0);
+	sub_relaxed(&hive__slot(&f.hive->io, 0)->delayed_count, 5u);
+	CHECK_EQ(load_relaxed(&hive__slot(&f.hive->io, 0)->delayed_count), 1);
+	CHECK_EQ(load_relaxed(&hive__slot(&f.hive->io, 1)->delayed_count), 0);
 	fake_advance(&f, HIVE_MS(5));
 	CHECK_STR(fake_log(), "1");
 	fake_destroy(&f);
@@ -137,8 +137,8 @@ TEST(a_delayed_post_is_refused_when_the_hive_stops_before_it_arrives)
 	CHECK_EQ(post, 7);
 	CHECK_EQ(f.drops, 0); /* refused, and not accepted and dropped */
 	CHECK_EQ(load_relaxed(&f.hive->refused), 1);
-	CHECK_EQ(load_relaxed(&hive__slot(&f.hive->io, 0)->timer_count), 0);
-	CHECK_EQ(load_relaxed(&hive__slot(&f.hive->io, 1)->timer_count), 0);
+	CHECK_EQ(load_relaxed(&hive__slot(&f.hive->io, 0)->delayed_count), 0);
+	CHECK_EQ(load_relaxed(&hive__slot(&f.hive->io, 1)->delayed_count), 0);
 	fake_destroy(&f);
 	CHECK_STR(fake_log(), "");
 }

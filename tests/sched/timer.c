@@ -84,26 +84,26 @@ TEST(the_timer_count_rises_and_falls_with_the_timers)
 	for (int i = 0; i < 3; i++) {
 		hive_timer_init(&timers[i], note, number(i));
 		CHECK_OK(hive_timer_start(&timers[i], HIVE_MS(i + 1), i == 2 ? HIVE_MS(1) : 0));
-		CHECK_EQ(load_relaxed(&l.w[0]->timer_count), i + 1);
+		CHECK_EQ(worker_timers(l.w[0]), i + 1);
 	}
 	CHECK_OK(hive_timer_start(&timers[0], HIVE_MS(1), 0)); /* moved: no more, no less */
-	CHECK_EQ(load_relaxed(&l.w[0]->timer_count), 3);
+	CHECK_EQ(worker_timers(l.w[0]), 3);
 	lone_become(&l, LONE_NOBODY);
 	CHECK_OK(hive_post_after(l.f.hive, HIVE_MS(9), fake_note, number(1), &post));
-	CHECK_EQ(load_relaxed(&l.w[0]->timer_count), 4); /* counted when posted */
+	CHECK_EQ(worker_timers(l.w[0]), 4); /* counted when posted */
 	CHECK_OK(hive_worker_stats_read(l.f.hive, l.ids[0], &s));
 	CHECK_EQ(s.timers, 4);
 	lone_become(&l, 0);
 	pass(HIVE_MS(1));
-	CHECK_EQ(load_relaxed(&l.w[0]->timer_count), 3);
+	CHECK_EQ(worker_timers(l.w[0]), 3);
 	CHECK_EQ(hive_timer_stop(&timers[1]), 1);
-	CHECK_EQ(load_relaxed(&l.w[0]->timer_count), 2);
+	CHECK_EQ(worker_timers(l.w[0]), 2);
 	CHECK_OK(hive_post_cancel(l.f.hive, post));
-	CHECK_EQ(load_relaxed(&l.w[0]->timer_count), 1);
+	CHECK_EQ(worker_timers(l.w[0]), 1);
 	pass(HIVE_MS(5)); /* the periodic one fires and stays */
-	CHECK_EQ(load_relaxed(&l.w[0]->timer_count), 1);
+	CHECK_EQ(worker_timers(l.w[0]), 1);
 	CHECK_EQ(hive_timer_stop(&timers[2]), 1);
-	CHECK_EQ(load_relaxed(&l.w[0]->timer_count), 0);
+	CHECK_EQ(worker_timers(l.w[0]), 0);
 	lone_close(&l);
 }
 
@@ -243,7 +243,7 @@ TEST(a_timer_may_stop_itself_in_its_callback)
 			pass(HIVE_S(1));
 			CHECK_EQ(a.fired, 1);
 			CHECK_EQ(timers_count(&l.w[0]->timers), 0);
-			CHECK_EQ(load_relaxed(&l.w[0]->timer_count), 0);
+			CHECK_EQ(worker_timers(l.w[0]), 0);
 			lone_close(&l);
 		}
 	}

@@ -79,7 +79,7 @@ TEST(starting_without_memory_is_refused_and_moving_needs_none)
 	l.f.sticky = true;
 	CHECK_ERR(hive_timer_start(&timers[64], HIVE_MS(1), 0), test_has_heap() ? -ENOMEM : 0);
 	CHECK_EQ(hive_timer_stop(&timers[64]), !test_has_heap());
-	CHECK_EQ(load_relaxed(&l.w[0]->timer_count), 64);
+	CHECK_EQ(worker_timers(l.w[0]), 64);
 	CHECK_OK(hive_timer_start(&timers[7], HIVE_MS(1), HIVE_MS(1)));
 	fake_log_clear();
 	l.f.now_ns += HIVE_MS(1);
@@ -134,10 +134,10 @@ TEST(timers_of_a_detached_worker_fire_on_the_main_worker)
 	CHECK_OK(hive_timer_start(&periodic, HIVE_MS(3), HIVE_MS(3)));
 	lone_become(&l, LONE_NOBODY);
 	CHECK_OK(hive_detach(l.f.hive, l.ids[2], HIVE_FOREVER));
-	CHECK_EQ(load_relaxed(&l.w[2]->timer_count), 0);
+	CHECK_EQ(worker_timers(l.w[2]), 0);
 	fake_log_clear();
 	lone_beat(&l, 0); /* adopts them */
-	CHECK_EQ(load_relaxed(&l.w[0]->timer_count), 2);
+	CHECK_EQ(worker_timers(l.w[0]), 2);
 	l.f.now_ns += HIVE_MS(3) - 1;
 	lone_beat(&l, 0);
 	lone_beat(&l, 1);
@@ -188,7 +188,7 @@ TEST(a_million_timers_fire_once_each_and_in_order)
 		hive_timer_init(&crowd[i], see_order, NULL);
 		CHECK_OK(hive_timer_start(&crowd[i], (int64_t)rng_below(rng_next(&rng), 1000) * 1000, 0));
 	}
-	CHECK_EQ(load_relaxed(&l.w[0]->timer_count), many);
+	CHECK_EQ(worker_timers(l.w[0]), many);
 	for (int i = 0; i < many; i += 2)
 		expected += hive_timer_stop(&crowd[(uint32_t)i]);
 	CHECK_EQ(expected, (many + 1) / 2);
@@ -200,7 +200,7 @@ TEST(a_million_timers_fire_once_each_and_in_order)
 		lone_beat(&l, 0);
 	}
 	CHECK_EQ(crowd_fired, many - expected);
-	CHECK_EQ(load_relaxed(&l.w[0]->timer_count), 0);
+	CHECK_EQ(worker_timers(l.w[0]), 0);
 	free(crowd);
 	lone_close(&l);
 }
@@ -290,7 +290,7 @@ TEST(a_sweep_of_cancelled_posts_spares_everything_else)
 			CHECK_OK(hive_post_cancel(l.f.hive, posts[i]));
 	lone_beat(&l, 0);
 	CHECK_EQ(timers_count(&l.w[0]->timers), 3);
-	CHECK_EQ(load_relaxed(&l.w[0]->timer_count), 3);
+	CHECK_EQ(worker_timers(l.w[0]), 3);
 	fake_log_clear();
 	l.f.now_ns += HIVE_MS(30);
 	lone_beat(&l, 0);

@@ -77,7 +77,7 @@ TEST(the_published_count_of_timers_is_exact)
 	CHECK_EQ(timers_of(&f, 0), 3);
 	CHECK_OK(hive_stop(f.hive, HIVE_DRAIN, HIVE_FOREVER));
 	CHECK_OK(hive_join(f.hive, HIVE_FOREVER));
-	CHECK_EQ(load_relaxed(&hive__slot(&f.hive->io, 0)->timer_count), 0);
+	CHECK_EQ(worker_timers(hive__slot(&f.hive->io, 0)), 0);
 	CHECK_EQ(f.drops, 3);
 	fake_destroy(&f);
 }

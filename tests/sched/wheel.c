@@ -91,7 +91,7 @@ static void hand_over(enum hive_timers from, enum hive_timers to)
 	CHECK_OK(hive_post_self_after(HIVE_S(86400) * 100, fake_note, number(9), NULL));
 	lone_become(&l, LONE_NOBODY);
 	CHECK_OK(hive_detach(l.f.hive, l.ids[1], HIVE_FOREVER));
-	CHECK_EQ(load_relaxed(&l.w[1]->timer_count), 0);
+	CHECK_EQ(worker_timers(l.w[1]), 0);
 	CHECK_EQ(timers_count(&l.w[1]->timers), 0);
 	lone_beat(&l, 0);
 	CHECK_EQ(timers_count(&l.w[0]->timers), 6);

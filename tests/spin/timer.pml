@@ -22,7 +22,7 @@
 
 byte ticket, keeper;                  /* of the one delayed post */
 bool inbox[2], shut[2], heap[2];      /* where it is; worker 0 is the main one */
-byte timers[2], cancelled[2];         /* timer_count, and how many of these are dead */
+byte timers[2], cancelled[2];         /* worker_timers(), and how many of these are dead */
 bool memory_free = true, stopping, leaving, gone;
 bool known[GENERATIONS + 1];          /* the post has returned its id */
 byte ends[GENERATIONS + 1];           /* ghost: how often it ended, in any way */
