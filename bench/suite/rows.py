@@ -156,16 +156,17 @@ def messages():
 
 
 def servers():
-    for core, style, floor in (("epoll", "fibers", "raw_epoll"), ("uring", "ops", "raw_uring")):
+    for name, core, style, floor in (("epoll", "epoll", "fibers", "raw_epoll"), ("sources", "epoll", "sources", "raw_epoll"), ("uring", "uring", "ops", "raw_uring")):
         for connections in (64, 512):
             word = "raw %s loop" % core
             figures = [
                 rate("answers", at_least(0.95, floor, "within 5 %% of the %s" % word)),
                 duration("cpu_ns_each", "CPU of the server for each", at_most(1.05, floor, "≤ 1.05 × the %s" % word)),
             ] + latency(what="answer", headline=None)
-            yield row("echo_server:%d:%s" % (connections, core), "Input and output", "echo, %d connections, ours on %s" % (connections, core), figures,
+            how = {"ops": "callbacks"}.get(style, style)
+            yield row("echo_server:%d:%s" % (connections, name), "Input and output", "echo, %d connections, ours with %s on %s" % (connections, how, core), figures,
                       flags=["--connections", str(connections)], ours=["--core", core, "--style", style], quick=seconds(2), full=seconds(6), rounds=2,
-                      in_quick=connections == 64, neighbours={"raw": "raw_epoll"}, contest=True)
+                      in_quick=connections == 64 and style != "sources", neighbours={"raw": "raw_epoll"}, contest=style != "sources")
     for verb in ("read", "write"):
         figures = [rate("operations"), duration("cpu_ns_each", "CPU for each")]
         yield row("file_" + verb, "Input and output", "4 KiB at random places, p%s" % verb, figures, quick=seconds(1), neighbours={"threads": "threads"})
