@@ -31,7 +31,8 @@ void hive__thread_slices(int64_t slice_ns);
 int hive__thread_realtime(int priority);
 /* How it is scheduled, to be put back later. */
 struct thread_policy {
-	int policy, priority;
+	int policy;
+	int priority;
 };
 struct thread_policy hive__thread_policy(void);
 void hive__thread_restore_policy(struct thread_policy before);
