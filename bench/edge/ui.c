@@ -4,7 +4,7 @@
  * exact as GLib can, a GThreadPool, and g_idle_add() for what other threads have for it. A fresh process for each turn. Prints a line
  * of JSON each:
  *
- *     hive-bench-ui [SECONDS a turn, 5] [ROUNDS, 1] [LOADS, "-parbcdu"]
+ *     hive-bench-ui [SECONDS a turn, 5] [ROUNDS, 1] [LOADS, "-pabcdu"]
  *
  *     -  none         p  compute tasks of 5 ms, as many threads as processors, four times as many tasks
  *     a  the same with four threads for each processor       b  1,000 timers of 100 ms each
@@ -423,7 +423,7 @@ int main(int argc, char **argv)
 
 	seconds = argc > 1 ? atof(argv[1]) : seconds;
 	if (seconds < 0.1 || rounds < 1 || strspn(loads, "-parbcdu") != strlen(loads)) {
-		fputs("usage: hive-bench-ui [SECONDS a turn, 5] [ROUNDS, 1] [LOADS, \"-parbcdu\"]\n", stderr);
+		fputs("usage: hive-bench-ui [SECONDS a turn, 5] [ROUNDS, 1] [LOADS, \"-pabcdu\"; or also r]\n", stderr);
 		return 2;
 	}
 	for (int round = 0; round < rounds; round++)
