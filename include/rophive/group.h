@@ -85,8 +85,8 @@ int hive_group_raise(struct hive_group *group, enum hive_priority priority);
 
 typedef void hive_range_fn(void *arg, int64_t begin, int64_t end);
 /* May wait. fn over disjoint pieces of [begin, end) on the compute workers and, unless it is a fiber, on the caller; from a task of an IO worker:
- * -EDEADLK, see hive_parallel_for_on(). grain: smallest piece, 0: by measurement, so that a piece takes some microseconds. At the deadline no
- * new piece begins: -ETIMEDOUT. An empty range is 0.                                                                     */
+ * -EDEADLK, see hive_parallel_for_on(). grain: smallest piece, 0: by measurement, so that a piece takes some 100 µs, on IO
+ * workers some 10. At the deadline no new piece begins: -ETIMEDOUT. An empty range is 0.                                 */
 int hive_parallel_for(struct hive *hive, int64_t begin, int64_t end, int64_t grain, hive_range_fn *fn, void *arg,
                       int64_t deadline_ns);
 /* May wait. The same on workers of this kind; HIVE_MICRO: IO workers, also from their tasks. */

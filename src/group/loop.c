@@ -24,6 +24,8 @@ int hive__loop_begin(struct loop *loop, struct hive *hive, enum hive_kind kind, 
 	loop->length = (uint64_t)end - (uint64_t)begin;
 	loop->grain = grain > 0 ? (uint64_t)grain : 1;
 	loop->measured = grain == 0;
+	loop->short_ns = kind == HIVE_MICRO ? LOOP_SHORT_IO_NS : LOOP_SHORT_NS;
+	loop->long_ns = kind == HIVE_MICRO ? LOOP_LONG_IO_NS : LOOP_LONG_NS;
 	loop->crew = hive__team_size(hive, kind);
 	loop->crew += loop->crew == 0; /* nobody: whoever is asked is told to do it himself */
 	loop->hive = hive;
@@ -52,15 +54,15 @@ static uint64_t size_up(const struct loop *loop, const struct loop_part *part, u
 }
 
 /* By how long the last piece took. */
-static void learn(struct loop_part *part, int64_t now_ns)
+static void learn(const struct loop *loop, struct loop_part *part, int64_t now_ns)
 {
 	int64_t took_ns = now_ns - part->began_ns;
 
 	if (part->pieces == 0)
 		return;
-	if (took_ns < LOOP_SHORT_NS && part->piece <= UINT64_MAX / 2)
+	if (took_ns < loop->short_ns && part->piece <= UINT64_MAX / 2)
 		part->piece *= 2;
-	else if (took_ns > LOOP_LONG_NS && part->piece > 1)
+	else if (took_ns > loop->long_ns && part->piece > 1)
 		part->piece /= 2;
 }
 
@@ -74,7 +76,7 @@ static void ask_one_in(struct loop *loop)
 /* It will not be over in a moment: it has lasted for some time already, or, where time stands still, for some pieces. */
 static bool is_worth_asking(const struct loop *loop, const struct loop_part *part, int64_t now_ns)
 {
-	return !loop->measured || now_ns - part->entered_ns >= LOOP_SHORT_NS || part->pieces >= LOOP_FEW;
+	return !loop->measured || now_ns - part->entered_ns >= LOOP_WORTH_NS || part->pieces >= LOOP_FEW;
 }
 
 /* On a worker: only if somebody looks for work. From elsewhere all are asked, as soon as it is known to be worth it. */
@@ -112,7 +114,7 @@ bool hive__loop_next(struct loop *loop, struct loop_part *part, int64_t *ret_beg
 	if (is_over(loop, timed ? now_ns : INT64_MIN))
 		return false;
 	if (loop->measured)
-		learn(part, now_ns);
+		learn(loop, part, now_ns);
 	do {
 		if (taken >= loop->length)
 			return false;
