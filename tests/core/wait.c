@@ -16,6 +16,29 @@ static int64_t turn_for(struct rig *r, int64_t timeout_ns)
 	return hive__clock_now() - began;
 }
 
+static void (*silently)(struct rig *r);
+
+static void check_beside_source(struct rig *r)
+{
+	struct ear ear;
+	int fds[2];
+
+	make_pipe(fds);
+	ear_start(&ear, fds[0], HIVE_EVENT_IN);
+	silently(r);
+	CHECK_EQ(ear.heard, 0);
+	ear_stop(&ear);
+	close_both(fds);
+}
+
+/* A core that has nothing to hear may wait elsewhere than one that has: so once without any source, and once with one that is silent. */
+static void each_core_both_ways(void (*check)(struct rig *r))
+{
+	each_core(check);
+	silently = check;
+	each_core(check_beside_source);
+}
+
 /* ---- how long ---- */
 
 static void check_not_early(struct rig *r)
@@ -31,7 +54,7 @@ static void check_not_early(struct rig *r)
 /* it waits as long as it was told, never less: a timer would come early, or be waited for in circles. */
 TEST(a_wait_is_never_too_short)
 {
-	each_core(check_not_early);
+	each_core_both_ways(check_not_early);
 }
 
 static void check_extremes(struct rig *r)
@@ -48,7 +71,7 @@ static void check_extremes(struct rig *r)
 /* waits of any length are possible: no limit of the system's is overrun. */
 TEST(waits_of_any_length_can_be_asked_for)
 {
-	each_core(check_extremes);
+	each_core_both_ways(check_extremes);
 }
 
 enum { CUT_SHORT = 20 };
@@ -147,7 +170,7 @@ static void check_coalesce(struct rig *r)
 /* wakes coalesce; the waker consumes its signal, and the next turn waits again. */
 TEST(many_wakes_before_a_turn_count_as_one)
 {
-	each_core(check_coalesce);
+	each_core_both_ways(check_coalesce);
 }
 
 enum { WAKERS = 4, WAKES_EACH = 2000 };
@@ -181,7 +204,7 @@ static void check_wakers(struct rig *r)
 /* waking is for any thread at any time, and none is lost on a turn that is about to block. */
 TEST(wakes_from_many_threads_are_never_lost)
 {
-	each_core(check_wakers);
+	each_core_both_ways(check_wakers);
 }
 
 /* What a core knows grows while others wake it. */
@@ -276,7 +299,7 @@ static void check_signal(struct rig *r)
 /* a signal may end the wait early, and is no error. */
 TEST(a_signal_is_no_error)
 {
-	each_core(check_signal);
+	each_core_both_ways(check_signal);
 }
 
 /* ---- system calls ---- */
@@ -285,7 +308,7 @@ static const long waiting_calls[] = {
 #if defined(SYS_epoll_wait)
 	SYS_epoll_wait,  SYS_poll,
 #endif
-	SYS_epoll_pwait, SYS_epoll_pwait2, SYS_ppoll, SYS_read, SYS_io_uring_enter
+	SYS_epoll_pwait, SYS_epoll_pwait2, SYS_ppoll, SYS_read, SYS_io_uring_enter, SYS_futex
 };
 
 enum { NO_FILTER = 77 };
@@ -385,5 +408,5 @@ TEST(a_core_that_gets_no_timer_waits_as_long_as_it_is_told)
 /* a kernel without the fine wait gives milliseconds, rounded up: late, never early, never too large. */
 TEST(kernels_without_the_fine_wait_are_late_and_never_early)
 {
-	each_core(check_old_kernel);
+	each_core_both_ways(check_old_kernel);
 }
