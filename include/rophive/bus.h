@@ -89,7 +89,7 @@ struct hive_bus_options {
 	enum hive_bus_on_full on_full;
 	uint8_t refuse_at[4]; /* percent by priority, [0] must be 0; 0: 60, 80, 99. Not falling, at most 100 */
 	bool dispatcher;      /* a thread of its own deals; not on a hive */
-	int32_t realtime;     /* SCHED_FIFO priority 1-99 of own threads; 0: as the caller of start */
+	int32_t realtime; /* SCHED_FIFO priority 1-99 of own threads; 0: as the caller of start. What they start is ordinary */
 	const uint16_t *cpus; /* own threads: worker i on cpus[i % cpu_count], the dispatcher on any of them; copied */
 	uint32_t cpu_count;   /* at most 64 */
 	uint32_t requests;    /* hive_bus_request() under way at one time; 0: 16 */

@@ -50,7 +50,7 @@ struct hive_worker_options {
 	/* How the system shall treat the thread. Of these only cpus and realtime apply to the thread that calls hive_run(), the latter while
 	 * it runs the hive; its timer slack and time slice are shortened meanwhile. A guest's host keeps its thread as it is, but for cpus. */
 	int32_t nice; /* default: compute workers at least 5, beside a worker with `ui` that was attached before 19, and slices of 10 ms; IO workers as they are; HIVE_OFF: leave it */
-	/* SCHED_FIFO, priority 1–99; -EPERM from run or attach if not allowed. For who does little, and at once: a thread that computes for long
+	/* SCHED_FIFO, priority 1–99; -EPERM from run, start or attach if not allowed. For who does little, and at once: a thread that computes for long
 	 * keeps its CPU from everybody else. Threads and processes that it starts are ordinary ones.                                */
 	int32_t realtime;
 	bool batch;           /* SCHED_BATCH */

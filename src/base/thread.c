@@ -2,6 +2,7 @@
 #include "base/thread.h"
 
 #include "base/atomic.h"
+#include "base/futex.h"
 #include "base/quiet.h"
 
 #include <errno.h>
@@ -147,7 +148,7 @@ struct thread_policy hive__thread_policy(void)
 		                       (int)s.priority };
 }
 
-/* That those it starts are ordinary again cannot be taken back without a privilege; it does no harm. */
+/* That those it starts are ordinary again cannot be taken back without a privilege. */
 void hive__thread_restore_policy(struct thread_policy before)
 {
 	struct sched_param param = { .sched_priority = before.priority };
@@ -262,6 +263,16 @@ uint32_t hive__thread_cpu(void)
 void hive__thread_yield(void)
 {
 	sched_yield();
+}
+
+void hive__thread_give_way(uint32_t tries)
+{
+	static ATOMIC(uint32_t) nothing; /* nobody changes it, nobody wakes */
+
+	if (tries < 16)
+		sched_yield();
+	else
+		hive__futex_wait(&nothing, 0, 50000);
 }
 
 bool hive__thread_step_aside(void)

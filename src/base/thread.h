@@ -64,6 +64,9 @@ bool hive__thread_lives(uint64_t number);
 /* CPU that the caller runs on now; 0 when unknown. */
 uint32_t hive__thread_cpu(void);
 void hive__thread_yield(void);
+/* For who waits, awake, for a thread that is about to be through: it may be kept from this very CPU. After some tries it sleeps for a moment, since one
+ * with real-time priority yields to its like alone.                                                                        */
+void hive__thread_give_way(uint32_t tries);
 /* The lowest address of the calling thread's stack; NULL when unknown. */
 char *hive__thread_stack_low(void);
 /* Moves the calling thread to another of its CPUs, once, and leaves its affinity as it was. False: there is none. */

@@ -92,10 +92,10 @@ bool hive__bus_rest(struct bus_worker *w)
 		    w)) { /* a put is under way: it will be there in a moment, unless the one who puts does not run now */
 		if (w->bus->hive == NULL) {
 			hive__latch_stay_away(w->tries);
-			w->tries++;
 		} else {
-			hive__thread_yield(); /* its processor may be this one */
+			hive__thread_give_way(w->tries); /* its processor may be this one */
 		}
+		w->tries++;
 		return false;
 	}
 	if ((w->bus->hive == NULL) && look(w)) {

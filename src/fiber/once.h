@@ -44,8 +44,8 @@ static inline void once_finish(struct once *o)
 /* Whoever finishes it is about to be through. */
 static inline int once_see_end(const struct once *o)
 {
-	while (load_acquire(&o->word) != ONCE_GONE) /* ONCE-3 (pairs with ONCE-1) */
-		hive__thread_yield();
+	for (uint32_t tries = 0; load_acquire(&o->word) != ONCE_GONE; tries++) /* ONCE-3 (pairs with ONCE-1) */
+		hive__thread_give_way(tries);
 	return 0;
 }
 

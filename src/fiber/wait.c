@@ -254,8 +254,8 @@ static inline __attribute__((always_inline)) int end_fiber(struct hive_fiber *f,
 	}
 	fiber_leave(f, REQUEST_PARK);
 	if (alarm != 0 && !hive__alarm_stop(f->hive, alarm))
-		while (!load_acquire(&f->alarm_rung)) /* ALARM-2 (pairs with ALARM-1) */
-			hive__thread_yield();
+		for (uint32_t tries = 0; !load_acquire(&f->alarm_rung); tries++) /* ALARM-2 (pairs with ALARM-1) */
+			hive__thread_give_way(tries);
 	return waiter_result(&f->waiter);
 }
 

@@ -41,8 +41,8 @@ static void deliver(struct hive_op *op, int64_t result, uint32_t state)
 static void stop_alarm(struct hive_op *op)
 {
 	if (op->alarm != 0 && !hive__alarm_stop(op->hive, op->alarm))
-		while (!load_acquire(&op->alarm_rung)) /* OP-8 (pairs with OP-9) */
-			hive__thread_yield();
+		for (uint32_t tries = 0; !load_acquire(&op->alarm_rung); tries++) /* OP-8 (pairs with OP-9) */
+			hive__thread_give_way(tries);
 	op->alarm = 0;
 }
 

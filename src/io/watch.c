@@ -208,8 +208,8 @@ static void stop_listening(struct signals *s)
 {
 	if (!s->thread)
 		return;
-	while (!handlers_are_gone(&s->handlers))
-		hive__thread_yield();
+	for (uint32_t tries = 0; !handlers_are_gone(&s->handlers); tries++)
+		hive__thread_give_way(tries);
 	store_relaxed(&s->over, 1u);
 	ring(s);
 	hive__thread_join(s->thread);

@@ -406,6 +406,7 @@ static inline int64_t hive__slice_asked(const struct worker *w)
 	return w->setup.ui ? TUNE_UI_SLICE_NS : TUNE_IO_SLICE_NS;
 }
 int hive__worker_open(struct worker *w);
+void hive__worker_close(struct worker *w);
 void hive__worker_start(struct worker *w);
 void hive__worker_end(struct worker *w);
 int hive__launch(struct worker *w);

@@ -115,7 +115,9 @@ static size_t take(struct worker *w, struct hive_task *ret_tasks, size_t max)
 	while (n < max && tray_take(&w->placed, &ret_tasks[n]))
 		n++;
 	if (n == 0 && max > 0 && tray_length(&w->placed) > 0)
-		hive__thread_yield();
+		hive__thread_give_way(w->put_awaited++);
+	else
+		w->put_awaited = 0;
 	return n;
 }
 

@@ -60,7 +60,8 @@ static void unlaunch_set(struct workers *set)
 	}
 }
 
-/* Back to where we were: threads that wait for the start see that it is called off, and end; others go on waiting for us. */
+/* Back to where we were: threads that wait for the start see that it is called off, and end; others go on waiting for us, and find nothing of it
+ * when they no longer do.                                                                                                 */
 static int undo_start(struct hive *hive, int r)
 {
 	hive__monitor_stop(hive);
@@ -68,6 +69,7 @@ static int undo_start(struct hive *hive, int r)
 	unlaunch_set(&hive->io);
 	unlaunch_set(&hive->compute);
 	hive__watchdog_close(hive);
+	hive__worker_close(load_relaxed(&hive->main)); /* where this thread opened it: hive_run() */
 	set_state(hive, HIVE_CREATED);
 	return r;
 }
@@ -129,15 +131,23 @@ static int descriptor_of(struct hive_core *core, int *ret_fd)
 	return 0;
 }
 
-/* What the program's own thread is asked for. The policy only while it runs the hive, which a guest's host does not. */
+/* What the program's own thread is asked for; if a part is refused, nothing. The policy only while it runs the hive, which a guest's host does
+ * not.                                                                                                                       */
 static int dress_main(struct worker *main, bool is_guest)
 {
-	int r = main->setup.cpu_count > 0 ? hive__thread_pin(main->setup.cpus, main->setup.cpu_count) : 0;
+	bool realtime = main->setup.realtime > 0 && !is_guest;
+	int r = 0;
 
-	if (r < 0 || main->setup.realtime == 0 || is_guest)
-		return r;
 	main->policy_before = hive__thread_policy();
-	return hive__thread_realtime(main->setup.realtime);
+	main->slack_before = hive__thread_timer_slack(0); /* which is another one while the policy is */
+	if (realtime)
+		r = hive__thread_realtime(main->setup.realtime);
+	if (r < 0 || main->setup.cpu_count == 0)
+		return r;
+	r = hive__thread_pin(main->setup.cpus, main->setup.cpu_count);
+	if (r < 0 && realtime)
+		hive__thread_restore_policy(main->policy_before);
+	return r;
 }
 
 /* The threads of the others inherit what this one has when it makes them: so it is dressed last. */
@@ -159,11 +169,8 @@ static int open_main(struct hive *hive, struct worker *main, int *ret_fd)
 		return undo_start(hive, r);
 	r = descriptor_of(main->core, ret_fd ? &fd : NULL);
 	r = r < 0 ? undo_start(hive, r) : launch_and_dress(hive, main, ret_fd);
-	if (r < 0) {
-		main->core->ops->close(main->core);
-		main->core = NULL;
+	if (r < 0)
 		return r;
-	}
 	main->life = WORKER_RUNNING;
 	if (ret_fd)
 		*ret_fd = fd;
@@ -185,8 +192,7 @@ int hive__start_around(struct hive *hive, int *ret_fd)
 
 static void run_main(struct hive *hive, struct worker *main)
 {
-	int64_t slack = hive__thread_timer_slack(1);
-
+	hive__thread_timer_slack(1);
 	hive__thread_slices(hive__slice_asked(main));
 	hive__now_running(hive);
 	hive__set_current(main);
@@ -195,9 +201,9 @@ static void run_main(struct hive *hive, struct worker *main)
 		;
 	hive__worker_end(main);
 	hive__set_current(NULL);
-	hive__thread_timer_slack(slack);
 	if (main->setup.realtime > 0)
 		hive__thread_restore_policy(main->policy_before);
+	hive__thread_timer_slack(main->slack_before);
 	hive__thread_slices(0);
 	hive__finish(hive);
 }
@@ -337,8 +343,9 @@ int hive_join(struct hive *hive, int64_t deadline_ns)
 		if (r < 0)
 			return r;
 	}
-	while (load_acquire(&hive->in_run)) /* RUN-2 (pairs with RUN-1, RUN-4 and RUN-5): it is about to return */
-		hive__thread_yield();
+	/* RUN-2 (pairs with RUN-1, RUN-4 and RUN-5): it is about to return */
+	for (uint32_t tries = 0; load_acquire(&hive->in_run); tries++)
+		hive__thread_give_way(tries);
 	hive__join_main(hive);
 	return 0;
 }

@@ -95,14 +95,14 @@ int hive__worker_open(struct worker *w)
 	return 0;
 }
 
-static void close_core(struct worker *w)
+void hive__worker_close(struct worker *w)
 {
 	struct hive_core *core = w->core;
 
 	if (!core)
 		return;
-	while (!idle_wakes_delivered(&w->woken, w->claims))
-		hive__thread_yield();
+	for (uint32_t tries = 0; !idle_wakes_delivered(&w->woken, w->claims); tries++)
+		hive__thread_give_way(tries);
 	lock_acquire(&w->hive->registry_lock);
 	w->core = NULL;
 	lock_release(&w->hive->registry_lock);
@@ -146,7 +146,7 @@ void hive__worker_end(struct worker *w)
 		hive__run_own_forks(w, INT32_MAX); /* of that */
 	}
 	hive__place_leave(w);
-	close_core(w);
+	hive__worker_close(w);
 	store_relaxed(&w->system_thread, 0u);
 }
 
@@ -203,7 +203,7 @@ static void thread_main(void *arg)
 	if (r < 0)
 		return;
 	if (!wait_for_all(hive)) {
-		close_core(w);
+		hive__worker_close(w);
 		return;
 	}
 	is_main = w == load_relaxed(&hive->main);
@@ -277,7 +277,7 @@ static int launch_stepped(struct worker *w)
 		return r;
 	r = hive->host.step_start(hive->host.arg, w->self_id, step, w);
 	if (r < 0)
-		close_core(w);
+		hive__worker_close(w);
 	return r;
 }
 
@@ -311,7 +311,7 @@ void hive__unlaunch(struct worker *w)
 {
 	if (w->hive->stepped) {
 		w->hive->host.step_stop(w->hive->host.arg, w);
-		close_core(w);
+		hive__worker_close(w);
 	}
 	hive__reap(w);
 }

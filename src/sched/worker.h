@@ -114,6 +114,7 @@ struct worker {
 	bool has_thread;                    /* L registry_lock */
 	sigset_t creator_signals;           /* I  mask of the thread that gave it its thread */
 	struct thread_policy policy_before; /* O  main worker: how the thread of hive_run() was scheduled */
+	int64_t slack_before;               /* O  likewise its timer slack */
 	uint64_t thread;                    /* L registry_lock */
 	struct hive_core *core;             /* O; others: L registry_lock, or between claim and wake */
 
@@ -150,6 +151,7 @@ struct worker {
 	bool unshared; /* O  a turn has brought tasks of which nobody was told; asked with the two before, for each task */
 	bool in_sight;            /* O  there was something to take when it last looked at all others */
 	uint32_t thwarted;        /* O  rounds in a row that failed although something was in sight */
+	uint32_t put_awaited;     /* O  looks into the tray, in a row, at a put that was under way */
 	bool silenced;            /* O  stop was seen: no timers, no sources */
 	bool closing;             /* O  it leaves a hive that ends: alarms ring now, or never */
 	bool started;             /* O  on_start was called */
@@ -218,7 +220,7 @@ struct worker {
 	struct watched watched; /* of the monitor */
 };
 
-/* Any thread. Timers of all kinds that are there or on the way there. */
+/* Any thread. Its timers, and delayed posts that are there or on the way there. */
 static inline uint64_t worker_timers(struct worker *w)
 {
 	return load_relaxed(&w->delayed_count) + load_relaxed(&w->stats.timers);

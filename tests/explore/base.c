@@ -113,6 +113,12 @@ void hive__thread_yield(void)
 	explore_yield();
 }
 
+void hive__thread_give_way(uint32_t tries)
+{
+	(void)tries;
+	explore_yield();
+}
+
 char *hive__thread_stack_low(void)
 {
 	return NULL;

@@ -7,8 +7,9 @@
 
 #include "model.h"
 
-inline void hive__thread_yield(void)
+inline void hive__thread_give_way(uint32_t tries)
 {
+	(void)tries;
 	rl::yield(1, $);
 }
 

@@ -3,6 +3,7 @@
  * left of the attempt. The children of this file make threads, so its tests themselves make none.                             */
 #include <sched.h>
 
+#include "core/cores.h"
 #include "support/child.h"
 #include "support/fake.h"
 
@@ -195,15 +196,44 @@ static void start_without_privileges(void)
 	start_in_vain((struct hive_worker_options){ .kind = HIVE_WORKER_COMPUTE, .nice = 3 });
 }
 
+static struct hive *the_hive;
+static struct hive_core_ops ops;
+static int closed;
+
+/* Others who wait for the end of the start may wake it as soon as that is over. */
+static void close_in_time(struct hive_core *core)
+{
+	CHECK_EQ(hive__state(the_hive), HIVE_UNDOING);
+	closed++;
+	hive__core_epoll.close(core);
+}
+
+static int open_as_ours(void *arg, struct hive_core **ret_core)
+{
+	int r = hive__core_epoll.open(arg, ret_core);
+
+	if (r == 0)
+		(*ret_core)->ops = &ops;
+	return r;
+}
+
 static void run_without_privileges(void)
 {
-	struct hive_worker_options o = { .realtime = 1 };
-	struct hive *hive = NULL;
+	uint16_t first = (uint16_t)sched_getcpu();
+	struct hive_worker_options o = { .core = &ops, .realtime = 1, .cpus = &first, .cpu_count = 1 };
+	cpu_set_t before, after;
 
-	CHECK_OK(hive_create(&(struct hive_options){ .io = &o, .io_workers = 1, .compute_workers = 1 }, &hive));
-	CHECK_ERR(hive_run(hive), -EPERM);
-	CHECK_ERR(hive_run(hive), -EPERM); /* it is as before: not started */
-	CHECK_OK(hive_destroy(hive));
+	ops = hive__core_epoll;
+	ops.open = open_as_ours;
+	ops.close = close_in_time;
+	CHECK_OK(sched_getaffinity(0, sizeof before, &before));
+	CHECK_OK(hive_create(&(struct hive_options){ .io = &o, .io_workers = 1, .compute_workers = 1 }, &the_hive));
+	CHECK_ERR(hive_run(the_hive), -EPERM);
+	CHECK_ERR(hive_run(the_hive), -EPERM); /* it is as before: not started */
+	CHECK_EQ(closed, 2);
+	CHECK_OK(sched_getaffinity(0, sizeof after, &after));
+	CHECK(CPU_EQUAL(&before, &after));
+	CHECK_OK(hive_destroy(the_hive));
 }
 
 TEST(a_run_fails_when_the_main_worker_may_not_be_scheduled_as_it_shall)

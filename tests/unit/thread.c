@@ -204,7 +204,7 @@ static void start_from_real_time(void *arg)
 	result[0] = hive__thread_realtime(1);
 	on_thread(look_at_policy, &result[1]);
 	hive__thread_restore_policy(before);
-	result[2] = sched_getscheduler(0);
+	result[2] = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
 }
 
 /* Else a worker of that kind would make all others so whom it attaches, and whole machines would stand still. */
