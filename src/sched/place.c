@@ -107,14 +107,15 @@ uint32_t hive__place_outbox(struct worker *w)
 	return rest;
 }
 
-/* So many at most. When there is something, and nothing to be had, a put is under way: its thread shall go on. */
-static size_t take(struct worker *w, struct hive_task *ret_tasks, size_t max)
+/* What was placed with one worker is taken by another one, or by itself: so many at most. When there is something, and nothing to be had, a put
+ * is under way: its thread shall go on.                                                                                     */
+static size_t take(struct worker *w, struct worker *from, struct hive_task *ret_tasks, size_t max)
 {
 	size_t n = 0;
 
-	while (n < max && tray_take(&w->placed, &ret_tasks[n]))
+	while (n < max && tray_take(&from->placed, &ret_tasks[n]))
 		n++;
-	if (n == 0 && max > 0 && tray_length(&w->placed) > 0)
+	if (n == 0 && max > 0 && tray_length(&from->placed) > 0)
 		hive__thread_give_way(w->put_awaited++);
 	else
 		w->put_awaited = 0;
@@ -141,7 +142,7 @@ bool hive__take_placed(struct worker *w)
 		return false;
 	if (max > room)
 		max = room > 0 ? (size_t)room : 1;
-	n = take(w, tasks, max);
+	n = take(w, w, tasks, max);
 	if (n == 0)
 		return false;
 	if (room > 0)
@@ -161,7 +162,7 @@ uint32_t hive__rob_placed(struct worker *w, struct worker *victim, struct hive_t
 
 	if (max > room + 1)
 		max = (size_t)room + 1;
-	n = take(victim, loot, max);
+	n = take(w, victim, loot, max);
 	if (n == 0)
 		return 0;
 	*ret_first = loot[0];
@@ -174,7 +175,7 @@ uint32_t hive__rob_placed(struct worker *w, struct worker *victim, struct hive_t
 bool hive__take_one_placed(struct worker *w, struct hive_task *ret_task)
 {
 	while (tray_length(&w->placed) > 0)
-		if (take(w, ret_task, 1) > 0)
+		if (take(w, w, ret_task, 1) > 0)
 			return true;
 	return false;
 }

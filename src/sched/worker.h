@@ -151,7 +151,7 @@ struct worker {
 	bool unshared; /* O  a turn has brought tasks of which nobody was told; asked with the two before, for each task */
 	bool in_sight;            /* O  there was something to take when it last looked at all others */
 	uint32_t thwarted;        /* O  rounds in a row that failed although something was in sight */
-	uint32_t put_awaited;     /* O  looks into the tray, in a row, at a put that was under way */
+	uint32_t put_awaited;     /* O  looks into a tray, in a row, at a put that was under way */
 	bool silenced;            /* O  stop was seen: no timers, no sources */
 	bool closing;             /* O  it leaves a hive that ends: alarms ring now, or never */
 	bool started;             /* O  on_start was called */
