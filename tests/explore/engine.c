@@ -43,7 +43,7 @@ static struct {
 	bool on;
 	uint64_t choices; /* generator of decisions */
 	uint64_t draws;   /* generator of the program and of the hive */
-	int64_t now_ns;
+	int64_t now_ns, jumped_ns;
 	uint32_t replayed;
 	uint32_t crossroads;                  /* points at which somebody else could have gone on; BOUNDED */
 	uint32_t preempt_at[PREEMPTIONS_MAX]; /* of these */
@@ -393,7 +393,13 @@ int64_t explore_now(void)
 
 void explore_jump(int64_t ns)
 {
+	e.jumped_ns += ns;
 	time_passes(ns);
+}
+
+int64_t explore_jumped(void)
+{
+	return e.jumped_ns;
 }
 
 void explore_block(const void *key, int64_t timeout_ns)
@@ -525,6 +531,7 @@ static void begin(const struct plan *plan, struct schedule *ret_schedule, struct
 	e.choices = rng_mix(plan->seed * 2 + 1);
 	e.draws = rng_mix(plan->seed * 2 + 2);
 	e.now_ns = HIVE_S(1000);
+	e.jumped_ns = 0;
 	e.replayed = 0;
 	e.crossroads = 0;
 	e.check = NULL;

@@ -105,6 +105,7 @@ void explore_wait_fd_event(void);
 bool explore_is_on(void);
 int64_t explore_now(void);
 void explore_jump(int64_t ns);
+int64_t explore_jumped(void); /* how far in all, in this run */
 /* Waits until somebody wakes `key`, or `timeout_ns` have passed (HIVE_FOREVER: without limit). Not a point itself. */
 void explore_block(const void *key, int64_t timeout_ns);
 /* The same for who is in the middle of something: the world is not quiet. */
