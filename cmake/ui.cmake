@@ -41,7 +41,7 @@ rophive_window_program(example.ui_window PkgConfig::ROPHIVE_GTK4 examples/ui_win
 rophive_window_test(example.ui_window gtk $<TARGET_FILE:example.ui_window> --click)
 file(GLOB mandelbrot CONFIGURE_DEPENDS examples/ui-mandelbrot/*.c)
 rophive_window_program(ui-mandelbrot PkgConfig::ROPHIVE_GTK4 ${mandelbrot})
-rophive_window_test(example.ui-mandelbrot gtk $<TARGET_FILE:ui-mandelbrot> --headless --frames 90)
+rophive_window_test(example.ui-mandelbrot gtk $<TARGET_FILE:ui-mandelbrot> --headless --frames 90 --load bcd)
 
 file(GLOB gtk_tests CONFIGURE_DEPENDS tests/gtk/*.c)
 foreach(file ${gtk_tests})

@@ -4,11 +4,12 @@
  * exact as GLib can, a GThreadPool, and g_idle_add() for what other threads have for it. A fresh process for each turn. Prints a line
  * of JSON each:
  *
- *     hive-bench-ui [SECONDS a turn, 5] [ROUNDS, 1] [LOADS, "-pabcdu"]
+ *     hive-bench-ui [SECONDS a turn, 5] [ROUNDS, 1] [LOADS, "-pabcsdu"]
  *
  *     -  none         p  compute tasks of 5 ms, as many threads as processors, four times as many tasks
  *     a  the same with four threads for each processor       b  1,000 timers of 100 ms each
  *     c  100,000 posts a second, from two threads, to the thread with the frames       u  the same, but all of them say "update this once"
+ *     s  the same to the shared pool, which is GLib's thread pool there
  *     d  another worker is blocked for five seconds      r  as a, and the thread with the frames has real-time priority, for which one needs a
  *                                                            privilege                                                     */
 #include <glib.h>
@@ -34,7 +35,7 @@ enum { WIDTH = 960, HEIGHT = 640, TIMERS = 1000, POSTERS = 2, FRAMES_MOST = 60 *
 static double seconds = 5;
 static char load;
 static atomic_bool ended;
-static _Atomic(uint64_t) worked, fired, posted, handled;
+static _Atomic(uint64_t) worked, fired, posted, handled, blocked;
 
 /* ---- the same for both ---- */
 
@@ -87,6 +88,7 @@ static void compute(void)
 
 static void block(void)
 {
+	atomic_fetch_add(&blocked, 1);
 	for (int i = 0; i < 5000 && !atomic_load(&ended); i++)
 		g_usleep(1000);
 }
@@ -162,6 +164,27 @@ static double halted_frames(void)
 		if (halts_between(&halts, too_late[i].due_ns, too_late[i].came_ns))
 			count += (double)too_late[i].count;
 	return count;
+}
+
+/* A figure of a load that was not there would be worth nothing. */
+static bool load_came(void)
+{
+	switch (load) {
+	case 'p':
+	case 'a':
+	case 'r':
+		return worked > 0;
+	case 'b':
+		return fired > 0;
+	case 'c':
+	case 's':
+	case 'u':
+		return posted > 0 && handled > 0;
+	case 'd':
+		return blocked > 0;
+	default:
+		return true;
+	}
 }
 
 static void report(const char *side)
@@ -240,6 +263,12 @@ static void post_to_ui(void)
 		atomic_store(&ended, true);
 }
 
+static void post_to_pool(void)
+{
+	if (hive_post(hive, handle, NULL) < 0)
+		atomic_store(&ended, true);
+}
+
 static void post_update(void)
 {
 	hive_update_post(&update);
@@ -260,6 +289,8 @@ static void begin_hive(void *arg)
 	}
 	if (load == 'c')
 		start_posters(post_to_ui);
+	if (load == 's')
+		start_posters(post_to_pool);
 	hive_update_init(&update, hive, HIVE_WORKER_MAIN, handle, NULL);
 	if (load == 'u')
 		start_posters(post_update);
@@ -309,6 +340,10 @@ static GSourceFuncs frame_funcs = { .dispatch = dispatch_frame };
 static void pool_task(gpointer data, gpointer user_data)
 {
 	(void)user_data;
+	if (data == &handled) {
+		atomic_fetch_add(&handled, 1);
+		return;
+	}
 	if (load == 'd') {
 		block();
 		return;
@@ -344,6 +379,11 @@ static void add_idle(void)
 	g_idle_add(on_idle, NULL);
 }
 
+static void push_small(void)
+{
+	g_thread_pool_push(pool, &handled, NULL);
+}
+
 /* By hand, as programs do it: a flag, and one idle source for all who have set it. */
 static atomic_bool flagged;
 
@@ -372,6 +412,8 @@ static void run_glib(void)
 		g_timeout_add(i / 10, start_timeout, NULL);
 	if (load == 'c')
 		start_posters(add_idle);
+	if (load == 's')
+		start_posters(push_small);
 	if (load == 'u')
 		start_posters(set_flag);
 	if (load == 'd')
@@ -409,7 +451,9 @@ static int take_turn(bool ours)
 			halts_end(&halts);
 		report(ours ? "hive" : "glib");
 		fflush(NULL);
-		_exit(0);
+		if (!load_came())
+			fprintf(stderr, "hive-bench-ui: load %c has not come\n", load);
+		_exit(!load_came());
 	}
 	if (waitpid(child, &status, 0) < 0)
 		return 1;
@@ -419,11 +463,11 @@ static int take_turn(bool ours)
 int main(int argc, char **argv)
 {
 	int rounds = argc > 2 ? atoi(argv[2]) : 1, bad = 0;
-	const char *loads = argc > 3 ? argv[3] : "-pabcdu";
+	const char *loads = argc > 3 ? argv[3] : "-pabcsdu";
 
 	seconds = argc > 1 ? atof(argv[1]) : seconds;
-	if (seconds < 0.1 || rounds < 1 || strspn(loads, "-parbcdu") != strlen(loads)) {
-		fputs("usage: hive-bench-ui [SECONDS a turn, 5] [ROUNDS, 1] [LOADS, \"-pabcdu\"; or also r]\n", stderr);
+	if (seconds < 0.1 || rounds < 1 || strspn(loads, "-parbcsdu") != strlen(loads)) {
+		fputs("usage: hive-bench-ui [SECONDS a turn, 5] [ROUNDS, 1] [LOADS, \"-pabcsdu\"; or also r]\n", stderr);
 		return 2;
 	}
 	for (int round = 0; round < rounds; round++)

@@ -8,3 +8,9 @@ int32_t load_compute_workers(const char *letters);
 /* On the UI worker; it ends with the hive. 0 or -errno. */
 int load_start(struct hive *hive, const char *letters);
 void load_stop(void);
+/* What it has done so far; and whether all that was asked for has done something. */
+struct load_figures {
+	uint64_t timers, posts, blocked;
+};
+struct load_figures load_read(void);
+bool load_came(const char *letters);

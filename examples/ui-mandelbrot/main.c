@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* usage: ui-mandelbrot [--headless [--frames N]] [--screenshot FILE] [--load LETTERS] [--realtime]
  *
- * --headless: plays N frames (300) of dragging and zooming, says how late they were, and ends: 0; 1 if the picture is blank. It needs a display all
+ * --headless: plays N frames (300) of dragging and zooming, says how late they were, and ends: 0; 1 if the picture is blank, or a load did not come. It needs a display all
  * the same, Xvfb will do. --screenshot: what is to be seen at the end of that, as PNG. --load: trouble on purpose (load.h). --realtime: the
  * window's thread is let in before all others; one needs a privilege.                                                       */
 #include <stdlib.h>
@@ -35,13 +35,16 @@ static void dropped(void *arg, const struct hive_task *task)
 static void report(const struct window *w)
 {
 	struct hive_frame_stats s = w->stats;
+	struct load_figures load = load_read();
 
 	printf("{\"frames\": %llu, \"missed\": %llu, \"on_time\": %.5f, \"late_p50_ms\": %.3f, \"late_p99_ms\": %.3f, "
-	       "\"late_max_ms\": %.3f, \"paints\": %llu, \"tiles\": %llu, \"tiles_cancelled\": %llu, \"blank\": %s}\n",
+	       "\"late_max_ms\": %.3f, \"paints\": %llu, \"tiles\": %llu, \"tiles_cancelled\": %llu, \"load_timers\": %llu, "
+	       "\"load_posts\": %llu, \"load_blocked\": %llu, \"blank\": %s}\n",
 	       (unsigned long long)s.frames, (unsigned long long)s.missed,
 	       s.frames ? (double)s.on_time / (double)(s.frames + s.missed) : 0.0, (double)s.late_p50_ns / 1e6,
 	       (double)s.late_p99_ns / 1e6, (double)s.late_max_ns / 1e6, (unsigned long long)w->paints,
 	       (unsigned long long)w->picture.painted, (unsigned long long)w->picture.cancelled,
+	       (unsigned long long)load.timers, (unsigned long long)load.posts, (unsigned long long)load.blocked,
 	       w->blank ? "true" : "false");
 }
 
