@@ -13,8 +13,8 @@ static void note(struct halts_of_cpu *cpu, int64_t from_ns, int64_t to_ns)
 
 static bool is_real_time(void)
 {
-	struct sched_param least = { .sched_priority = sched_get_priority_min(SCHED_FIFO) };
-	return pthread_setschedparam(pthread_self(), SCHED_FIFO, &least) == 0;
+	struct sched_param above_ours = { .sched_priority = sched_get_priority_min(SCHED_FIFO) + 1 };
+	return pthread_setschedparam(pthread_self(), SCHED_FIFO, &above_ours) == 0;
 }
 
 static void *watch(void *arg)

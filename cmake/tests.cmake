@@ -176,7 +176,7 @@ endif()
 
 # And those of docs/ui.md.
 if(TARGET hive-bench-ui AND NOT ROPHIVE_SANITIZE AND NOT ROPHIVE_COVERAGE)
-	rophive_test(glib.bench glib hive-bench-ui 0.1 1 -pabcdu)
+	rophive_test(glib.bench glib hive-bench-ui 0.5 1 -pabcsdu)
 endif()
 
 # The drivers of the peers can be read; the rest of them needs packages.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* usage: ui-mandelbrot [--headless [--frames N]] [--screenshot FILE] [--load LETTERS] [--realtime]
  *
- * --headless: plays N frames (300) of dragging and zooming, says how late they were, and ends: 0; 1 if the picture is blank, or a load did not come. It needs a display all
- * the same, Xvfb will do. --screenshot: what is to be seen at the end of that, as PNG. --load: trouble on purpose (load.h). --realtime: the
- * window's thread is let in before all others; one needs a privilege.                                                       */
+ * --headless: plays N frames (300) of dragging and zooming, says how late they were, and ends: 0; 1 if the picture is blank, or a load did not
+ * come. It needs a display all the same, Xvfb will do. --screenshot: what is to be seen at the end of that, as PNG. --load: trouble on
+ * purpose (load.h). --realtime: the window's thread is let in before all others; one needs a privilege.                     */
 #include <stdlib.h>
 #include <string.h>
 

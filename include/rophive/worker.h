@@ -53,7 +53,7 @@ struct hive_worker_options {
 	/* SCHED_FIFO, priority 1–99; -EPERM from run, start or attach if not allowed. For who does little, and at once: a thread that computes for long
 	 * keeps its CPU from everybody else. Threads and processes that it starts are ordinary ones.                                */
 	int32_t realtime;
-	bool batch;           /* SCHED_BATCH */
+	bool batch;           /* SCHED_BATCH; not with realtime */
 	const uint16_t *cpus; /* pin to these; copied */
 	size_t cpu_count;
 	bool no_outbox;       /* posts from inside go straight to the pool */

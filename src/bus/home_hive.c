@@ -78,6 +78,9 @@ static void run(struct guest *guest)
 		lock_release(&bus->resting);
 	}
 	if (!rests) {
+		if (w->tries > 0u) {
+			hive__thread_give_way(w->tries - 1u); /* to who puts: its processor may be this one */
+		}
 		make_ready(w);
 	}
 }

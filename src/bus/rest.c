@@ -88,16 +88,14 @@ bool hive__bus_rest(struct bus_worker *w)
 	bool found;
 
 	begin_rest(w);
-	if (anything(
-		    w)) { /* a put is under way: it will be there in a moment, unless the one who puts does not run now */
+	if (anything(w)) { /* a put is under way: it will be there in a moment, unless who puts does not run now */
 		if (w->bus->hive == NULL) {
 			hive__latch_stay_away(w->tries);
-		} else {
-			hive__thread_give_way(w->tries); /* its processor may be this one */
 		}
 		w->tries++;
 		return false;
 	}
+	w->tries = 0u;
 	if ((w->bus->hive == NULL) && look(w)) {
 		return false;
 	}

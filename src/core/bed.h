@@ -3,7 +3,7 @@
 /* Where the owner of a core sleeps before it has anything to hear: on a futex, which is left a quarter of a microsecond sooner than a
  * descriptor. With the first source it moves to the core's descriptors, for good.
  *
- *   B1  A wake that comes before the move, or during it, ends a sleep after it: the waker looks once more whether the bed is still in
+ *   BED  A wake that comes before the move, or during it, ends a sleep after it: the waker looks once more whether the bed is still in
  *       use when it has left its token, and who moves looks for a token when the bed is no longer in use.                       */
 #include "base/parker.h"
 

@@ -3,8 +3,8 @@
 /* A range that several work on: each takes the next piece until there is none. Who begins it works alone at first, so that a short one costs
  * nothing; then others are asked in, when they have nothing else to do.
  *
- * Pieces last some hundred microseconds, by measurement: so long that taking one is nothing beside it, and so short that all end at about the same
- * time, however unequal the work is.                                                                                      */
+ * Pieces last some hundred microseconds (on IO workers, which have others to serve, some ten), by measurement: so long that taking one is nothing
+ * beside it, and so short that all end at about the same time, however unequal the work is.                               */
 #include "group/group.h"
 
 struct loop {

@@ -107,19 +107,23 @@ uint32_t hive__place_outbox(struct worker *w)
 	return rest;
 }
 
-/* What was placed with one worker is taken by another one, or by itself: so many at most. When there is something, and nothing to be had, a put
- * is under way: its thread shall go on.                                                                                     */
-static size_t take(struct worker *w, struct worker *from, struct hive_task *ret_tasks, size_t max)
+/* What was placed with one worker is taken by another one, or by itself: so many at most. */
+static size_t take(struct worker *from, struct hive_task *ret_tasks, size_t max)
 {
 	size_t n = 0;
 
 	while (n < max && tray_take(&from->placed, &ret_tasks[n]))
 		n++;
-	if (n == 0 && max > 0 && tray_length(&from->placed) > 0)
+	return n;
+}
+
+/* There is something, and nothing to be had: a put is under way, and its thread shall go on. For who has nothing else to do. */
+static void await_put(struct worker *w, struct worker *from)
+{
+	if (tray_length(&from->placed) > 0)
 		hive__thread_give_way(w->put_awaited++);
 	else
 		w->put_awaited = 0;
-	return n;
 }
 
 static void after_taking_placed(struct worker *w, size_t n)
@@ -142,9 +146,13 @@ bool hive__take_placed(struct worker *w)
 		return false;
 	if (max > room)
 		max = room > 0 ? (size_t)room : 1;
-	n = take(w, w, tasks, max);
-	if (n == 0)
+	n = take(w, tasks, max);
+	if (n == 0) {
+		if (local_size(&w->local) == 0)
+			await_put(w, w);
 		return false;
+	}
+	w->put_awaited = 0;
 	if (room > 0)
 		local_push_batch(&w->local, tasks, n);
 	after_taking_placed(w, n);
@@ -162,9 +170,12 @@ uint32_t hive__rob_placed(struct worker *w, struct worker *victim, struct hive_t
 
 	if (max > room + 1)
 		max = (size_t)room + 1;
-	n = take(w, victim, loot, max);
-	if (n == 0)
+	n = take(victim, loot, max);
+	if (n == 0) {
+		await_put(w, victim);
 		return 0;
+	}
+	w->put_awaited = 0;
 	*ret_first = loot[0];
 	if (n > 1)
 		local_push_batch(&w->local, loot + 1, n - 1);
@@ -174,8 +185,8 @@ uint32_t hive__rob_placed(struct worker *w, struct worker *victim, struct hive_t
 /* The owner, or who has it to himself. One task of those that were placed here; false: there is none. */
 bool hive__take_one_placed(struct worker *w, struct hive_task *ret_task)
 {
-	while (tray_length(&w->placed) > 0)
-		if (take(w, w, ret_task, 1) > 0)
+	for (w->put_awaited = 0; tray_length(&w->placed) > 0; await_put(w, w))
+		if (take(w, ret_task, 1) > 0)
 			return true;
 	return false;
 }

@@ -129,7 +129,7 @@ static void renew(struct worker *w)
 	hive__mark_searching(w, false);
 	w->announced = w->busy = w->found = w->silenced = w->started = w->core_failed = w->abandoned = false;
 	w->in_sight = false;
-	w->busy_beats = w->tick = w->thwarted = 0;
+	w->busy_beats = w->tick = w->thwarted = w->put_awaited = 0;
 	w->newest_run = 0;
 	w->events_seen = load_relaxed(&w->stats.events);
 	store_relaxed(&w->stats.budget, (uint32_t)w->setup.local_budget);

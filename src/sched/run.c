@@ -145,8 +145,10 @@ static int dress_main(struct worker *main, bool is_guest)
 	if (r < 0 || main->setup.cpu_count == 0)
 		return r;
 	r = hive__thread_pin(main->setup.cpus, main->setup.cpu_count);
-	if (r < 0 && realtime)
+	if (r < 0 && realtime) {
 		hive__thread_restore_policy(main->policy_before);
+		hive__thread_timer_slack(main->slack_before);
+	}
 	return r;
 }
 

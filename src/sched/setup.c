@@ -60,7 +60,7 @@ int hive__setup_check(const struct hive_worker_options *o)
 	if ((uint32_t)o->timers > HIVE_TIMERS_WHEEL || (o->kind == HIVE_WORKER_COMPUTE && o->timers))
 		return -EINVAL;
 	if (!at_least(o->nice, -20, 19) || !at_least(o->realtime, 0, 99) || (o->cpu_count > 0 && !o->cpus) ||
-	    o->cpu_count > UINT16_MAX)
+	    o->cpu_count > UINT16_MAX || (o->realtime > 0 && o->batch))
 		return -EINVAL;
 	return 0;
 }

@@ -173,6 +173,7 @@ static int64_t delay(struct entry *e)
 
 	e->later = true;
 	e->due_ns = explore_now() + d;
+	e->jumped_ns = explore_jumped();
 	return d;
 }
 
@@ -301,7 +302,7 @@ void ledger_check_quiet(struct ledger *l)
 		if (e->fate == REFUSED || e->ended || (e->compute && load_relaxed(&l->hive->compute.count) == 0))
 			continue;
 		/* The clock may have jumped, more than once, between the worker's look at it and its falling asleep. */
-		if (e->later && e->due_ns + explore_jumped() + HIVE_S(1) > explore_now())
+		if (e->later && e->due_ns + explore_jumped() - e->jumped_ns + HIVE_S(1) > explore_now())
 			continue;
 		explore_fail("all sleep, and task %d was not run (fate %d)", i, (int)e->fate);
 	}

@@ -23,18 +23,18 @@ struct ledger;
 struct entry {
 	struct ledger *ledger;
 	enum fate fate;
-	bool ended;    /* ran, was cancelled or was dropped */
-	bool shared;   /* went to a pool through one of its doors */
-	bool compute;  /* waits for a compute worker */
-	bool answered; /* has two halves */
-	bool later;    /* is due at some later time */
-	int64_t due_ns;
-	uint64_t post;   /* of a delayed one, once it is known */
-	int depth;       /* posts made by its posts */
-	uint32_t target; /* worker it was posted to, or HIVE_WORKER_NONE */
-	uint32_t from;   /* a letter: the worker that sent it, or HIVE_WORKER_NONE */
-	int poster;      /* to the strand: the thread that posted it */
-	bool alone;      /* likewise: it is a barrier */
+	bool ended;                /* ran, was cancelled or was dropped */
+	bool shared;               /* went to a pool through one of its doors */
+	bool compute;              /* waits for a compute worker */
+	bool answered;             /* has two halves */
+	bool later;                /* is due at some later time */
+	int64_t due_ns, jumped_ns; /* likewise; and how far the clock had jumped before */
+	uint64_t post;             /* of a delayed one, once it is known */
+	int depth;                 /* posts made by its posts */
+	uint32_t target;           /* worker it was posted to, or HIVE_WORKER_NONE */
+	uint32_t from;             /* a letter: the worker that sent it, or HIVE_WORKER_NONE */
+	int poster;                /* to the strand: the thread that posted it */
+	bool alone;                /* likewise: it is a barrier */
 };
 
 struct turn_book { /* of the strand, if there is one */

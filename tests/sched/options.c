@@ -49,6 +49,7 @@ TEST(worker_options_out_of_range_are_refused)
 	refuse(hive, (struct hive_worker_options){ .nice = -21 });
 	refuse(hive, (struct hive_worker_options){ .realtime = 100 });
 	refuse(hive, (struct hive_worker_options){ .realtime = -1 });
+	refuse(hive, (struct hive_worker_options){ .realtime = 1, .batch = true });
 	refuse(hive, (struct hive_worker_options){ .cpu_count = 1 });
 	refuse(hive, (struct hive_worker_options){ .cpu_count = UINT16_MAX + 1, .cpus = cpus });
 	refuse(hive, (struct hive_worker_options){ .pool_share = -2 });
@@ -387,6 +388,8 @@ TEST(realtime_of_the_main_worker_is_applied_or_refused)
 	CHECK_OK(hive_post_to(hive, HIVE_WORKER_MAIN, look_and_attach, views));
 	r = hive_run(hive);
 	CHECK(r == 0 || r == -EPERM);
+	if (r < 0)
+		test_skip("no right to real-time priority");
 	if (r == 0) {
 		CHECK_EQ(views[0].policy, SCHED_FIFO);
 		CHECK_EQ(views[1].policy, SCHED_OTHER);

@@ -278,9 +278,26 @@ static void run_pinned_in_vain(void)
 	CHECK_OK(hive_destroy(hive));
 }
 
+static void run_before_others_in_vain(void)
+{
+	static const uint16_t cpu = CPU_SETSIZE;
+	struct hive_worker_options o = { .cpus = &cpu, .cpu_count = 1, .realtime = 1 };
+	int policy = sched_getscheduler(0), slack = prctl(PR_GET_TIMERSLACK), r;
+	struct hive *hive = NULL;
+
+	CHECK_OK(hive_create(NULL, &hive));
+	CHECK_OK(hive_attach(hive, &o, NULL));
+	r = hive_run(hive);
+	CHECK(r == -EINVAL || r == -EPERM);
+	CHECK_EQ(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, policy);
+	CHECK_EQ(prctl(PR_GET_TIMERSLACK), slack);
+	CHECK_OK(hive_destroy(hive));
+}
+
 /* In children, since the thread that calls run stays where it was put. */
 TEST(the_main_worker_is_pinned_by_run_or_run_is_refused)
 {
 	child_without(NULL, 0, 0, run_pinned);
 	child_without(NULL, 0, 0, run_pinned_in_vain);
+	child_without(NULL, 0, 0, run_before_others_in_vain);
 }
