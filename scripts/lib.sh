@@ -111,6 +111,7 @@ run_ctest() {
 # run_counted NAME COMMAND...: a program of our own that ends with "N passed, M failed". Shown when it fails. Its status.
 run_counted() {
 	local log=build/$1.log status=0 good bad
+	mkdir -p build # the first stage may be one that builds nothing
 	"${@:2}" >"$log" 2>&1 || status=$?
 	[ $status -eq 0 ] || cat "$log"
 	read -r good bad < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log") || true
