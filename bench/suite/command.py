@@ -89,8 +89,8 @@ def print_list(arguments, chosen_rows, chosen_growths, peers, servers):
         beside = list(beside) + list(one.neighbours.values())
         print("%-22s %s; beside %s" % (one.id, one.title, ", ".join(beside) or "nobody"))
         for figure in one.figures:
-            if figure.target:
-                print("%-22s   %s: %s" % ("", figure.title, figure.target["text"]))
+            for target in filter(None, [figure.target, *figure.also]):
+                print("%-22s   %s: %s" % ("", figure.title, target["text"]))
     for one in chosen_growths:
         print("%-22s %s: %s" % ("growth:" + one.id, one.title, ", ".join("{:,}".format(x) for x in growth.points(one, arguments.form))))
 
