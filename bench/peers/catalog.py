@@ -145,6 +145,15 @@ PEERS.update(
 PEERS.update(
     locked_pool=Peer(("post", "spawn_local", "ping", "ping_hot", "mixed"), ["gcc"], "/usr/bin/gcc", cc_peer("floor_pool.c", POOL),
                      "A list with a mutex, a condition, and malloc for each task: what one writes in an hour. mixed has two of them.", floor=True),
+    lane=Peer(("post", "bus", "chan"), ["gcc"], "/usr/bin/gcc", cc_peer("floor_lane.c"),
+              "A ring for each producer with a release store for each slot, and consumers who look all the time: what two CPUs can hand over, 16 bytes of a task, "
+              "64 of a message, 8 of a value. Nobody sleeps or is woken. chan is one ring between two threads, or within one; bus has 1024 places in all rings together.",
+              floor=True),
+    bare_list=Peer(("spawn_local",), ["gcc"], "/usr/bin/gcc", cc_peer("floor_list.c"),
+                   "An array of functions and arguments that one thread appends to and then calls: nobody else can take one. T has no meaning here.", floor=True),
+    bare_switch=Peer(("yield",), ["libboost-context-dev"], "/usr/include/boost/context/detail/fcontext.hpp",
+                     cxx("boost_context.cpp", "-lboost_context"),
+                     "Two stacks that switch to each other directly, by Boost.Context: a yield that asks nobody who is next. T has no meaning here.", floor=True),
     futex=Peer(("ping", "ping_hot"), ["gcc"], "/usr/bin/gcc", cc_peer("floor_futex.c", POOL),
                "One thread asleep in futex(), woken for each question: the wake of the kernel, without a queue. T has no meaning here.", floor=True),
     spin=Peer(("ping_hot",), ["gcc"], "/usr/bin/gcc", cc_peer("floor_futex.c", POOL, "-DPEER_SPIN"),
