@@ -67,12 +67,14 @@ PEERS.update(
 
 # Tasks and timers of an asynchronous runtime
 PEERS.update(
-    tokio=Peer(("post", "spawn_local", "post_to", "ping", "ping_hot", "timer", "timer_cancel", "skynet", "yield", "chan", "mixed"), *TOKIO,
+    tokio=Peer(("post", "spawn_local", "post_to", "steal", "ping", "ping_hot", "timer", "timer_cancel", "delay", "skynet", "yield", "chan", "bus", "mixed", "mixed_ui"), *TOKIO,
                "The multi-threaded runtime with T workers; for T=1 the current_thread one where that is quicker (post, spawn_local, ping, ping_hot, yield). A task is a future with a handle and an allocation of its own. post_to is a thread with a runtime of one "
                "thread, whose task runs what comes through an unbounded channel. chan: mpsc; it has one receiver, so that several share it behind Tokio's mutex. "
                "Timers have milliseconds, rounded up; their rate of insertion is that of the first poll of a Sleep, without a task, the lateness "
                "that of a task for each. timer_cancel is Sleep::reset(), which only notes a later time and does not touch the wheel. mixed: hogs by spawn_blocking "
-               "limited to T threads, tiny tasks on two workers; for larger computations the manual recommends a pool of another crate."),
+               "limited to T threads, tiny tasks on two workers; for larger computations the manual recommends a pool of another crate. mixed_ui is mixed with a frame clock on a "
+               "thread with a runtime of its own, and not the five loads that ours has besides. steal: nothing holds a feeder on its worker, so that it may be stolen as well; "
+               "a task counts as stolen that runs on another thread than the one which spawned it. bus is mpsc of 1024 and blocking_send() by threads: no types, priorities or counters."),
 )
 
 # Event loops: a loop for each of T threads; who posts has a queue with a lock and wakes the loop by its thread-safe call

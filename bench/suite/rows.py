@@ -14,6 +14,7 @@ Neighbour = collections.namedtuple("Neighbour", "title floor note")
 
 NEIGHBOURS = {
     "eventfd": Neighbour("bare eventfd", True, "A thread in epoll_wait, woken by a write to an eventfd: what the kernel's wake-up takes, measured in turns with ours in one process."),
+    "sleep": Neighbour("plain sleep", True, "A thread in clock_nanosleep() for as long, in turns with ours in one process."),
     "raw_epoll": Neighbour("raw epoll loop", True, "An echo server of a few lines: epoll_wait, recv, send, nothing else."),
     "threads": Neighbour("threads with pread", False, "As many threads as operations under way, each in pread() or pwrite()."),
     "hand": Neighbour("threads by hand", True, "As many threads, each with an equal share of the numbers, in turns with ours in one process."),
@@ -110,6 +111,11 @@ def timers():
         duration("cpu_s", "CPU time of the second", at_most(0.4, None, "≤ 0.4 CPU-s"), unit="s"),
     ]
     yield row("timer", "Timers", "100,000 timers within a second", late, in_quick=True, rounds=2)
+    lengths = [duration("%s_%s_ns" % (name, word), "%s, %s" % (word.replace("ms", " ms"), what)) for word in ("1ms", "5ms", "16ms")
+               for name, what in (("p50", "lateness, p50"), ("p99", "lateness, p99"), ("stdev", "jitter"))]
+    never_early = Figure("min_ns", "lateness, least", "ns", True, False, at_least(0, None, "never early"))
+    yield row("delay", "Timers", "delays of 1, 5 and 16 ms, one at a time", latency(what="lateness") + [duration("stdev_ns", "jitter")] + lengths + [never_early],
+              quick=n(10), full=n(50), rounds=2, kind="latency", neighbours={"floor": "sleep"})
     yield row("timer_cancel", "Timers", "cancel and arm, 10,000 armed", [rate("cancels with arming", times_best(1.5))], quick=n(500000), in_quick=True)
 
 
@@ -204,8 +210,8 @@ def mixed():
     ]
     yield row("mixed:T2", "Under load", "tiny tasks beside hogs, 2 workers", figures, 2, quick=seconds(0.5), full=seconds(3), in_quick=True, rounds=2, kind="latency")
     on_time = at_least(0.995, None, "≥ 99.5 % on time")
-    shares = [rate("frames on time, plain timer", on_time, "frames_on_time", "", False)]
-    shares += [rate("frames on time beside " + load, on_time, load + "_frames_on_time", "", load == "compute") for load in ("compute", "timers", "posts", "block", "updates")]
+    shares = [rate("frames on time, plain timer", on_time, "frames_on_time", "")]  # the one that Tokio has as well
+    shares += [rate("frames on time beside " + load, on_time, load + "_frames_on_time", "", False) for load in ("compute", "timers", "posts", "block", "updates")]
     yield row("mixed_ui:T2", "Under load", "60 frames a second, 2 workers", shares + [duration("late_p99_ns", "lateness of a frame, p99")], 2, quick=seconds(0.5),
               full=seconds(3))
 
