@@ -184,6 +184,11 @@ rophive_test(tool.peers tool ${PROJECT_SOURCE_DIR}/bench/peers/run --help)
 rophive_test(tool.peers_httpd tool ${PROJECT_SOURCE_DIR}/bench/peers/httpd --help)
 rophive_test(tool.suite tool ${PROJECT_SOURCE_DIR}/bench/suite/selftest)
 rophive_test(tool.compare tool ${PROJECT_SOURCE_DIR}/tests/tool/compare)
+# Those that take a C compiler alone are built and run; once is enough. 77: there is none.
+if(NOT ROPHIVE_SANITIZE AND NOT ROPHIVE_COVERAGE)
+	rophive_test(tool.floors tool ${PROJECT_SOURCE_DIR}/tests/tool/floors)
+	set_tests_properties(tool.floors PROPERTIES SKIP_RETURN_CODE 77 PROCESSORS 2)
+endif()
 
 # Examples are built as a reader would build them: GNU C by default, nothing of ours but the library.
 file(GLOB examples CONFIGURE_DEPENDS examples/*.c)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The scenarios post, bus and chan for what two CPUs can hand over: a ring for each producer, which nobody else writes, read by one consumer. What is
- * written is seen at once, by a release store for each slot. post: 16 bytes, a function and its argument, called; T consumers share the P rings.
- * bus: messages of 64 bytes, 1024 in all the rings together. chan: values of 8 bytes through one ring of 1024, from one thread to another, and with T=1
- * within one thread, which fills the ring and empties it in turns; P and C have no meaning. No library: floors. Not comparable: nobody sleeps, who
- * finds nothing looks again and lets others run; more consumers than rings have nothing to do; a ring cannot grow, and nobody may be late.           */
+ * written is seen at once, by a release store for each slot. post: 16 bytes, a function and its argument, called. bus: messages of 64 bytes, 1024
+ * in all rings together. T consumers share the P rings, but no more than half of the CPUs. chan: values of 8 bytes through one ring of 1024,
+ * from one thread to another, and with T=1 within one thread, which fills the ring and empties it in turns; P and C have no meaning. No library:
+ * floors. Not comparable: nobody sleeps, who finds nothing looks again and lets others run; a ring cannot grow, and nobody may be late.    */
 #include "peer.h"
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
 enum { PRODUCERS_MAX = 256, ROOM_TASKS = 4096, ROOM_MESSAGES = 1024, ROOM_VALUES = 1024, LOOKS = 256 };
 #define INLINE static inline __attribute__((always_inline)) /* sizes and functions of a scenario are constants there */
@@ -43,10 +43,12 @@ struct seat {
 
 /* ---- a ring ---- */
 
-/* Called again and again by who finds nothing to do: there may be fewer CPUs than threads. */
+static unsigned looks_each; /* before others may run: 1 where there are more threads than CPUs */
+
+/* Called again and again by who finds nothing to do. */
 static void look_again(unsigned *looks, int64_t *limit_ns)
 {
-	if (++*looks % LOOKS) {
+	if (++*looks % looks_each) {
 		sync_pause();
 		return;
 	}
@@ -229,6 +231,7 @@ static uint64_t race(struct crew *crew, uint64_t room, uint64_t n, int64_t *ret_
 	static struct seat producers[PRODUCERS_MAX], consumers[PRODUCERS_MAX];
 	int64_t begin_ns = INT64_MAX, end_ns = 0;
 	uint64_t sum = 0;
+	looks_each = crew->lane_count + crew->consumers > sysconf(_SC_NPROCESSORS_ONLN) ? 1 : LOOKS;
 	open_lanes(crew, room, n);
 	pthread_barrier_init(&crew->start, NULL, (unsigned)(crew->lane_count + crew->consumers));
 	start(crew, consumers, crew->consumers, crew->consume);
@@ -251,6 +254,7 @@ static uint64_t race(struct crew *crew, uint64_t room, uint64_t n, int64_t *ret_
 static uint64_t take_turns(struct crew *crew, uint64_t room, uint64_t n, int64_t *ret_elapsed_ns)
 {
 	uint64_t sum = 0;
+	looks_each = LOOKS;
 	open_lanes(crew, room, n);
 	struct lane *lane = &crew->lanes[0];
 	int64_t begin_ns = sync_now();
@@ -293,12 +297,19 @@ static uint64_t nothing(uint64_t n)
 	return 0;
 }
 
+/* Who reads: as many as are asked for, but no more than there are rings, and half of the CPUs are for those who write. */
+static int32_t consumers_of(const struct bench_params *params)
+{
+	int32_t most = (int32_t)sysconf(_SC_NPROCESSORS_ONLN) / 2;
+	most = most < 1 ? 1 : most < params->producers ? most : params->producers;
+	return params->threads < most ? params->threads : most;
+}
+
 static int post(const struct bench_params *params, struct record *result)
 {
 	uint64_t expected = (uint64_t)params->n + (uint64_t)params->n / 10 + 1;
-	int32_t consumers = params->threads < params->producers ? params->threads : params->producers;
 	crew = (struct crew){ .lane_count = params->producers,
-		              .consumers = consumers,
+		              .consumers = consumers_of(params),
 		              .size = sizeof(struct task),
 		              .produce = produce_tasks,
 		              .consume = consume_tasks };
@@ -308,9 +319,8 @@ static int post(const struct bench_params *params, struct record *result)
 
 static int bus(const struct bench_params *params, struct record *result)
 {
-	int32_t consumers = params->threads < params->producers ? params->threads : params->producers;
 	crew = (struct crew){ .lane_count = params->producers,
-		              .consumers = consumers,
+		              .consumers = consumers_of(params),
 		              .size = sizeof(struct message),
 		              .produce = produce_messages,
 		              .consume = consume_messages };
