@@ -185,6 +185,9 @@ rophive_test(tool.peers tool ${PROJECT_SOURCE_DIR}/bench/peers/run --help)
 rophive_test(tool.peers_httpd tool ${PROJECT_SOURCE_DIR}/bench/peers/httpd --help)
 rophive_test(tool.suite tool ${PROJECT_SOURCE_DIR}/bench/suite/selftest)
 rophive_test(tool.compare tool ${PROJECT_SOURCE_DIR}/tests/tool/compare)
+# 77: there is no git, or nothing to build with.
+rophive_test(tool.bench_check tool ${PROJECT_SOURCE_DIR}/tests/tool/bench_check)
+set_tests_properties(tool.bench_check PROPERTIES SKIP_RETURN_CODE 77)
 # Those that take a C compiler alone are built and run; once is enough. 77: there is none.
 if(NOT ROPHIVE_SANITIZE AND NOT ROPHIVE_COVERAGE AND NOT CMAKE_CROSSCOMPILING)
 	rophive_test(tool.floors tool ${PROJECT_SOURCE_DIR}/tests/tool/floors)
