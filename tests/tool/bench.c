@@ -26,6 +26,22 @@ TEST(bench_obeys_the_parameters_of_the_environment)
 	CHECK_OK(unsetenv("HIVE_TUNE"));
 }
 
+/* R-182: more tasks ran than were asked for: a tenth of them in advance. Of the other scenarios the sources are looked at
+ * (each_scenario_warms_up_and_none_prints).                                                                               */
+TEST(bench_runs_tasks_before_those_that_count)
+{
+	static const char *const scenarios[] = { "post", "post_to", "spawn_local", "steal" };
+
+	if (!find_tool())
+		return;
+	for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
+		const char *line = sample(scenarios[i], "--n 2000 --threads 1");
+
+		if (json_number(line, "tasks_ran", 0) < 2200)
+			test_fail(__FILE__, __LINE__, "no warm-up in %s", line);
+	}
+}
+
 /* How many threads of the process may use one CPU only; *ret_cpus: which. */
 static int threads_on_one_cpu(pid_t pid, cpu_set_t *ret_cpus)
 {
