@@ -36,10 +36,10 @@ coverage: ## which lines and branches the tests execute: a table, and build/cove
 	@scripts/setup test
 	@scripts/coverage
 
-bench: ## side by side with all peers, and a report of it, in bench/report; FORM=full, ONLY=rows, ROUNDS=n, PEERS=names; two minutes
+bench: ## side by side with all peers, and a report of it, in bench/report; FORM=full, ONLY=rows, ROUNDS=n, PEERS=names, PIN=1; two minutes
 	@scripts/setup bench
 	@$(MAKE) --no-print-directory tool
-	@bench/suite/run '--$(FORM)' --hive '$(BUILD)/bin/hive' $(if $(ONLY),--only '$(ONLY)') $(if $(ROUNDS),--rounds '$(ROUNDS)') $(if $(PEERS),--peers '$(PEERS)')
+	@bench/suite/run '--$(FORM)' --hive '$(BUILD)/bin/hive' $(if $(ONLY),--only '$(ONLY)') $(if $(ROUNDS),--rounds '$(ROUNDS)') $(if $(PEERS),--peers '$(PEERS)') $(if $(filter-out 0,$(PIN)),--pin)
 
 bench-check: tool ## is it slower than the last commit, or BASE=revision? Ten figures, in turns; two minutes
 	@scripts/setup check

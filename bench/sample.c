@@ -2,6 +2,7 @@
 #include "sample.h"
 #include "machine.h"
 #include "sync.h"
+#include "tally.h"
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -19,10 +20,14 @@ static int run_here(const struct bench_scenario *scenario, const struct bench_pa
 	record_count(ret_result, "n", params->n);
 	record_count(ret_result, "repeat", repeat);
 	double own = machine_cpu_seconds(), all = machine_busy_seconds();
+	uint64_t ran = tally_total();
 	int64_t begin = sync_now();
 	int code = scenario->run(params, ret_result);
 	double seconds = (double)(sync_now() - begin) / 1e9;
 	own = machine_cpu_seconds() - own, all = machine_busy_seconds() - all;
+	ran = tally_total() - ran;
+	if (ran > 0)
+		record_metric(ret_result, "tasks_ran", (double)ran); /* those of the warm-up as well */
 	/* What others did to the machine meanwhile: a sample that had company is not worth much. Ticks are coarse, so
 	 * little of it in a short sample means nothing.                                                              */
 	record_metric(ret_result, "foreign_cpu_percent", all > own ? (all - own) * 100 / seconds : 0);

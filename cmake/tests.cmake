@@ -166,6 +166,7 @@ file(GLOB counted CONFIGURE_DEPENDS tests/counts/*.c)
 add_executable(counts ${counted})
 rophive_flags(counts)
 target_link_libraries(counts PRIVATE rophive_static)
+target_include_directories(counts PRIVATE src) # the bare switch of stacks has no public face
 set_target_properties(counts PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 rophive_test(counts.paths counts counts)
 
@@ -184,6 +185,14 @@ rophive_test(tool.peers tool ${PROJECT_SOURCE_DIR}/bench/peers/run --help)
 rophive_test(tool.peers_httpd tool ${PROJECT_SOURCE_DIR}/bench/peers/httpd --help)
 rophive_test(tool.suite tool ${PROJECT_SOURCE_DIR}/bench/suite/selftest)
 rophive_test(tool.compare tool ${PROJECT_SOURCE_DIR}/tests/tool/compare)
+# 77: there is no git, or nothing to build with.
+rophive_test(tool.bench_check tool ${PROJECT_SOURCE_DIR}/tests/tool/bench_check)
+set_tests_properties(tool.bench_check PROPERTIES SKIP_RETURN_CODE 77)
+# Those that take a C compiler alone are built and run; once is enough. 77: there is none.
+if(NOT ROPHIVE_SANITIZE AND NOT ROPHIVE_COVERAGE AND NOT CMAKE_CROSSCOMPILING)
+	rophive_test(tool.floors tool ${PROJECT_SOURCE_DIR}/tests/tool/floors)
+	set_tests_properties(tool.floors PROPERTIES SKIP_RETURN_CODE 77 PROCESSORS 2)
+endif()
 
 # Examples are built as a reader would build them: GNU C by default, nothing of ours but the library.
 file(GLOB examples CONFIGURE_DEPENDS examples/*.c)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // `switch`: one context resumes another and is resumed by it; one operation is one switch, a round trip is two; n is round
 // trips. In slices, as scenario_switch.c does: their median and the best one.
+// `yield`: the same as a floor of that scenario, n switches on one thread: a yield that asks nobody who is next.
 //
 // Comparable: a switch of stacks with all callee-saved registers and both floating-point control words; one word handed over.
 // This is jump_fcontext itself, the routine beneath boost::context::fiber and Boost.Fiber; the wrappers cost more.
@@ -32,14 +33,15 @@ static double round_trips(ctx::fcontext_t &other, std::int64_t count, std::uint6
 int main(int argc, char **argv)
 {
 	peer_options options = peer_parse(argc, argv);
-	if (options.scenario != "switch")
+	bool yields = options.scenario == "yield";
+	if (options.scenario != "switch" && !yields)
 		return PEER_UNKNOWN;
 	if (options.n == 0)
 		options.n = 10000000;
 	std::vector<char> stack(65536);
 	ctx::fcontext_t other = ctx::make_fcontext(stack.data() + stack.size(), stack.size(), echo);
 	std::uint64_t next = 0;
-	std::int64_t each = options.n / SLICES + 1;
+	std::int64_t each = options.n / (yields ? 2 * SLICES : SLICES) + 1;
 	std::vector<double> slices;
 	double seconds = 0;
 	round_trips(other, 10 * each, next);
@@ -50,6 +52,7 @@ int main(int argc, char **argv)
 	peer_check("round trips", std::uint64_t((10 + SLICES) * each), next);
 	std::sort(slices.begin(), slices.end());
 	double scale = 1e9 / double(2 * each);
-	peer_print("boost_context", options, double(2 * each * SLICES), seconds,
-	           peer_field("switch_ns", slices[SLICES / 2] * scale) + peer_field("switch_best_ns", slices[0] * scale));
+	peer_print(yields ? "bare_switch" : "boost_context", options, double(2 * each * SLICES), seconds,
+	           peer_field("switch_ns", slices[SLICES / 2] * scale) +
+	                   peer_field("switch_best_ns", slices[0] * scale));
 }

@@ -67,12 +67,14 @@ PEERS.update(
 
 # Tasks and timers of an asynchronous runtime
 PEERS.update(
-    tokio=Peer(("post", "spawn_local", "post_to", "ping", "ping_hot", "timer", "timer_cancel", "skynet", "yield", "chan", "mixed"), *TOKIO,
+    tokio=Peer(("post", "spawn_local", "post_to", "steal", "ping", "ping_hot", "timer", "timer_cancel", "delay", "skynet", "yield", "chan", "bus", "mixed", "mixed_ui"), *TOKIO,
                "The multi-threaded runtime with T workers; for T=1 the current_thread one where that is quicker (post, spawn_local, ping, ping_hot, yield). A task is a future with a handle and an allocation of its own. post_to is a thread with a runtime of one "
                "thread, whose task runs what comes through an unbounded channel. chan: mpsc; it has one receiver, so that several share it behind Tokio's mutex. "
                "Timers have milliseconds, rounded up; their rate of insertion is that of the first poll of a Sleep, without a task, the lateness "
                "that of a task for each. timer_cancel is Sleep::reset(), which only notes a later time and does not touch the wheel. mixed: hogs by spawn_blocking "
-               "limited to T threads, tiny tasks on two workers; for larger computations the manual recommends a pool of another crate."),
+               "limited to T threads, tiny tasks on two workers; for larger computations the manual recommends a pool of another crate. mixed_ui is mixed with a frame clock on a "
+               "thread with a runtime of its own, and not the five loads that ours has besides. steal: nothing holds a feeder on its worker, so that it may be stolen as well; "
+               "a task counts as stolen that runs on another thread than the one which spawned it. bus is mpsc of 1024 and blocking_send() by threads: no types, priorities or counters."),
 )
 
 # Event loops: a loop for each of T threads; who posts has a queue with a lock and wakes the loop by its thread-safe call
@@ -145,6 +147,15 @@ PEERS.update(
 PEERS.update(
     locked_pool=Peer(("post", "spawn_local", "ping", "ping_hot", "mixed"), ["gcc"], "/usr/bin/gcc", cc_peer("floor_pool.c", POOL),
                      "A list with a mutex, a condition, and malloc for each task: what one writes in an hour. mixed has two of them.", floor=True),
+    lane=Peer(("post", "bus", "chan"), ["gcc"], "/usr/bin/gcc", cc_peer("floor_lane.c"),
+              "A ring for each producer with a release store for each slot, and consumers who look all the time: what two CPUs can hand over, 16 bytes of a task, "
+              "64 of a message, 8 of a value. Nobody sleeps or is woken. chan is one ring between two threads, or within one; bus has 1024 places in all rings together.",
+              floor=True),
+    bare_list=Peer(("spawn_local",), ["gcc"], "/usr/bin/gcc", cc_peer("floor_list.c"),
+                   "An array of functions and arguments that one thread appends to and then calls: nobody else can take one. T has no meaning here.", floor=True),
+    bare_switch=Peer(("yield",), ["libboost-context-dev"], "/usr/include/boost/context/detail/fcontext.hpp",
+                     cxx("boost_context.cpp", "-lboost_context"),
+                     "Two stacks that switch to each other directly, by Boost.Context: a yield that asks nobody who is next. T has no meaning here.", floor=True),
     futex=Peer(("ping", "ping_hot"), ["gcc"], "/usr/bin/gcc", cc_peer("floor_futex.c", POOL),
                "One thread asleep in futex(), woken for each question: the wake of the kernel, without a queue. T has no meaning here.", floor=True),
     spin=Peer(("ping_hot",), ["gcc"], "/usr/bin/gcc", cc_peer("floor_futex.c", POOL, "-DPEER_SPIN"),

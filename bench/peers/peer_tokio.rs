@@ -7,11 +7,14 @@
 //! Not comparable: a task is a future with a result and a handle, and has an allocation of its own; the channel has one
 //! receiver, so that several share it behind Tokio's mutex; timers have milliseconds, rounded up, and Sleep::reset() to a
 //! later time only notes that time. mixed: hogs by spawn_blocking on a pool that is limited to T threads, its own way for what blocks or
-//! computes (its manual sends larger computations to a pool of another crate), and tiny tasks by spawn on two workers.
+//! computes (its manual sends larger computations to a pool of another crate), and tiny tasks by spawn on two workers. mixed_ui: the frames beside that, without the
+//! five loads that ours has as well. steal: nobody can hold a feeder on one worker, so it may be stolen, too. bus: mpsc, blocking_send().
 #[path = "tokio/crew.rs"]
 mod crew;
 #[path = "tokio/fibers.rs"]
 mod fibers;
+#[path = "tokio/loads.rs"]
+mod loads;
 #[path = "tokio/measure.rs"]
 mod measure;
 #[path = "tokio/mixed.rs"]
@@ -30,7 +33,7 @@ struct Scenario {
     run: fn(&Options) -> Output,
 }
 
-const SCENARIOS: [Scenario; 11] = [
+const SCENARIOS: [Scenario; 15] = [
     Scenario { name: "post", threads: 2, n: 2_000_000, run: tasks::post },
     Scenario { name: "spawn_local", threads: 2, n: 2_000_000, run: tasks::spawn_local },
     Scenario { name: "post_to", threads: 1, n: 2_000_000, run: tasks::post_to },
@@ -42,6 +45,10 @@ const SCENARIOS: [Scenario; 11] = [
     Scenario { name: "yield", threads: 1, n: 10_000_000, run: fibers::yields },
     Scenario { name: "chan", threads: 1, n: 10_000_000, run: fibers::chan },
     Scenario { name: "mixed", threads: 0, n: 0, run: mixed::mixed },
+    Scenario { name: "mixed_ui", threads: 0, n: 0, run: mixed::mixed_ui },
+    Scenario { name: "delay", threads: 1, n: 100, run: loads::delay },
+    Scenario { name: "steal", threads: 2, n: 400_000, run: loads::steal },
+    Scenario { name: "bus", threads: 1, n: 5_000_000, run: fibers::bus },
 ];
 
 fn main() {

@@ -24,8 +24,9 @@ The quick form takes about two minutes of measuring on two CPUs: some of the row
 `hive bench` does by default, seven rounds: the better part of an hour. Each sample is a fresh process that checks its own result; within a row all programs
 take turns, after a round that is thrown away. A sample during which others used more than --foreign percent of a CPU is taken again, at most twice.
 
---pin: each program may use the same few CPUs, by taskset: as many as it has busy threads. Our workers are told to stay on one CPU each (hive bench --pin) only in
-rows where those of all peers do so, too; with servers that flag keeps the load on a CPU of its own, for all servers alike."""
+--pin: each program of a row may use the same few CPUs, by taskset: as many as the row has busy threads. No worker is told to stay on one CPU: the peers cannot say so,
+and ours shall have nothing that they have not. With servers, `hive bench --pin` keeps the load on a CPU of its own, for all servers alike. Growth is not pinned: it is
+about more workers than CPUs. The CPUs stand among the facts about the machine."""
 AGAIN_S = {"quick": 40.0, "full": float("inf")}  # what all repetitions of disturbed samples may take: a machine that is never quiet must not take three times as long
 
 
@@ -89,8 +90,8 @@ def print_list(arguments, chosen_rows, chosen_growths, peers, servers):
         beside = list(beside) + list(one.neighbours.values())
         print("%-22s %s; beside %s" % (one.id, one.title, ", ".join(beside) or "nobody"))
         for figure in one.figures:
-            if figure.target:
-                print("%-22s   %s: %s" % ("", figure.title, figure.target["text"]))
+            for target in filter(None, [figure.target, *figure.also]):
+                print("%-22s   %s: %s" % ("", figure.title, target["text"]))
     for one in chosen_growths:
         print("%-22s %s: %s" % ("growth:" + one.id, one.title, ", ".join("{:,}".format(x) for x in growth.points(one, arguments.form))))
 
@@ -166,14 +167,13 @@ def main(argv, root, catalog, all_rows=rows.ROWS, all_growths=growth.GROWTHS, sa
     if arguments.pin and not shutil.which("taskset"):
         sys.exit("run: --pin takes taskset, of util-linux")
     programs, serving, left_out = build(peers, servers, not arguments.no_install)
-    machine = machine_of(arguments.hive)
+    cpus = measure.allowed_cpus() if arguments.pin else None
+    machine = dict(machine_of(arguments.hive), **({"pinned_to_cpus": " ".join(map(str, cpus))} if cpus else {}))
     signal.signal(signal.SIGTERM, interrupt)
     sampler = sampler or Sampler(arguments.foreign, arguments.limit, AGAIN_S[arguments.form])
     measuring = measure.Measuring(
         arguments.hive, programs, serving, sampler, arguments.form, {name: peer.scenarios for name, peer in peers.items()},
-        {name: server.threads for name, server in servers.items()}, arguments.rounds, measure.allowed_cpus() if arguments.pin else None,
-        {name for name, peer in peers.items() if getattr(peer, "pins", False)},
-    )
+        {name: server.threads for name, server in servers.items()}, arguments.rounds, cpus)
     date, begin = datetime.datetime.now(datetime.timezone.utc), time.monotonic()
     whole = measure_all(measuring, chosen_rows, chosen_growths, out)
     took = time.monotonic() - begin

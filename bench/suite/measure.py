@@ -11,12 +11,13 @@ OURS = "rophive"
 
 
 class Measuring:
-    """programs, servers: {peer: path}; threads_of: {server: the most threads that it can have}; pins: peers that pin their workers."""
+    """programs, servers: {peer: path}; threads_of: {server: the most threads that it can have}; cpus: those that all programs
+    have to do with, or None."""
 
-    def __init__(self, hive, programs, servers, sampler, form, scenarios, threads_of, rounds=None, cpus=None, pins=()):
+    def __init__(self, hive, programs, servers, sampler, form, scenarios, threads_of, rounds=None, cpus=None):
         self.hive, self.programs, self.servers, self.sampler, self.form = hive, programs, servers, sampler, form
         self.scenarios, self.threads_of = scenarios, threads_of
-        self.rounds, self.cpus, self.pins = rounds, cpus, pins
+        self.rounds, self.cpus = rounds, cpus
         self.samples, self.failures = [], []
         self.proven = set()  # servers that have shown that they serve
         self.progress = None
@@ -46,14 +47,9 @@ class Measuring:
             return self.pinned([self.programs[peer]] + flags, one.threads + outside)
         command = [self.hive, "bench"] + flags + one.ours
         if one.contest:
-            return self.pinned(command + self.server_flags(one.threads, self.servers) + self.pin_flag(one), 0, True)
-        return self.pinned(command + self.pin_flag(one), one.threads + outside)
-
-    def pin_flag(self, one):
-        """Workers of ours stay on one CPU each only where those of all others do, too; in a contest it keeps all servers off the CPU of the load."""
-        others = [peer for peer in self.peers(one) if peer != OURS]
-        fair = one.contest or (others and all(peer in self.pins for peer in others))
-        return ["--pin"] if self.cpus is not None and fair else []
+            apart = ["--pin"] if self.cpus is not None else []  # all servers off the CPU of the load
+            return self.pinned(command + self.server_flags(one.threads, self.servers) + apart, 0, True)
+        return self.pinned(command, one.threads + outside)
 
     def server_flags(self, threads, names):
         flags = []

@@ -5,7 +5,7 @@ import json
 import statistics
 
 import estimate
-from wording import amount, counted, listed, span, times_with_interval
+from wording import amount, counted, digits, listed, span, times_with_interval
 
 OURS = "rophive"
 PERCENTILES = ("p10_ns", "p25_ns", "p50_ns", "p75_ns", "p90_ns", "p95_ns", "p99_ns", "p999_ns", "max_ns")
@@ -13,8 +13,8 @@ FORMAT = 1
 
 MET, MISSED, NOT_SHOWN = "met", "missed", "not shown"
 
-# target, ours, against, theirs, ratio: words for the table
-Verdict = collections.namedtuple("Verdict", "row figure target ours against theirs ratio outcome why")
+# target, ours, against, theirs, ratio, floor: words for the table
+Verdict = collections.namedtuple("Verdict", "row figure target ours against theirs ratio outcome why floor")
 
 
 class BadSamples(Exception):
@@ -119,9 +119,9 @@ class Results:
         sides = [self.values(row_id, OURS, figure["name"]), self.values(row_id, peer, figure["name"])]
         return ratio_of_rounds(*(sides if figure.get("more", True) else reversed(sides)))
 
-    def best(self, row_id, figure, roles=("peer",)):
+    def best(self, row_id, figure, roles=("peer",), among=lambda peer: True):
         """Name of the one with the best median among those with such a role, or None."""
-        middles = {peer: self.middle(row_id, peer, figure["name"]) for peer in self.order if self.role(peer) in roles}
+        middles = {peer: self.middle(row_id, peer, figure["name"]) for peer in self.order if self.role(peer) in roles and among(peer)}
         middles = {peer: middle for peer, middle in middles.items() if middle is not None}
         if not middles:
             return None
@@ -156,22 +156,24 @@ def ratio_of_rounds(top, bottom):
 def verdicts(results):
     """One for each target."""
     return [
-        verdict(results, row, figure)
+        verdict(results, row, figure, target)
         for row in results.rows
         for figure in row.get("figures") or []
-        if figure.get("target")
+        for target in [figure.get("target")] + list(figure.get("also") or [])
+        if target
     ]
 
 
-def verdict(results, row, figure):
-    target, unit = figure["target"], figure.get("unit") or ""
+def verdict(results, row, figure, target):
+    unit = figure.get("unit") or ""
     ours = results.estimate(row["id"], OURS, figure["name"])
-    against = opponent(results, row, figure)
+    against = opponent(results, row, figure, target)
     theirs = results.estimate(row["id"], against, figure["name"]) if against else None
 
     def word(ratio, outcome, why):
         middles = [amount(one.middle, unit) if one else "" for one in (ours, theirs)]
-        return Verdict(row, figure, target_text(target, unit), middles[0], results.title(against) if against else "", middles[1], ratio, outcome, why)
+        held = results.title(against) if against else ""
+        return Verdict(row, figure, target_text(target, unit), middles[0], held, middles[1], ratio, outcome, why, floor_words(results, row, figure))
 
     if ours is None:
         return word("", NOT_SHOWN, "no sample of ours")
@@ -187,11 +189,22 @@ def verdict(results, row, figure):
     return word(times_with_interval(ratio), *judged(ratio, target))
 
 
-def opponent(results, row, figure):
-    """Who the target names: a peer, the best peer, the best floor; None for an absolute one."""
-    of = figure["target"].get("of")
+def floor_words(results, row, figure):
+    """The best of the floors, which nobody here passes by much, and how much of it ours is; "" where there is none."""
+    floor = results.best(row["id"], figure, ("floor",))
+    ratio = results.ratio(row["id"], figure["name"], floor) if floor else None
+    if ratio is None:
+        return ""
+    return "%s: %s (ours is %s of it)" % (results.title(floor), amount(results.middle(row["id"], floor, figure["name"]), figure.get("unit") or ""), digits(ratio.middle))
+
+
+def opponent(results, row, figure, target):
+    """Who the target names: a peer, the best peer, the best of some or without some, the best floor; None for an absolute one."""
+    of = target.get("of")
+    if of == "best" and target.get("among"):
+        return results.best(row["id"], figure, ("peer", "floor"), lambda peer: peer in target["among"])
     if of == "best":
-        return results.best(row["id"], figure)
+        return results.best(row["id"], figure, among=lambda peer: peer not in (target.get("without") or ()))
     if of == "floor" and not results.by_row[row["id"]].get("floor"):
         return results.best(row["id"], figure, ("floor",))
     return of

@@ -8,11 +8,13 @@ import collections
 # flags: for every program; ours: for `hive bench` alone; quick, full: flags that say how much (also for all); in_quick: part of the quick form;
 # neighbours: {prefix of its figures: peer} that `hive bench` measures itself in turns with ours; contest: it starts the peers' servers, too
 Row = collections.namedtuple("Row", "id group title scenario threads flags ours quick full in_quick rounds kind scaling figures neighbours contest")
-Figure = collections.namedtuple("Figure", "name title unit more headline target")
+# also: further targets of the same figure, each judged by itself
+Figure = collections.namedtuple("Figure", "name title unit more headline target also", defaults=[()])
 Neighbour = collections.namedtuple("Neighbour", "title floor note")
 
 NEIGHBOURS = {
     "eventfd": Neighbour("bare eventfd", True, "A thread in epoll_wait, woken by a write to an eventfd: what the kernel's wake-up takes, measured in turns with ours in one process."),
+    "sleep": Neighbour("plain sleep", True, "A thread in clock_nanosleep() for as long, in turns with ours in one process."),
     "raw_epoll": Neighbour("raw epoll loop", True, "An echo server of a few lines: epoll_wait, recv, send, nothing else."),
     "threads": Neighbour("threads with pread", False, "As many threads as operations under way, each in pread() or pwrite()."),
     "hand": Neighbour("threads by hand", True, "As many threads, each with an equal share of the numbers, in turns with ours in one process."),
@@ -43,12 +45,12 @@ def absent(library, ratio, millions):
     return at_least(ratio * millions * 1e6, None, text)
 
 
-def rate(title, target=None, name="ops_per_s", unit="1/s", headline=True):
-    return Figure(name, title, unit, True, headline, target)
+def rate(title, target=None, name="ops_per_s", unit="1/s", headline=True, also=()):
+    return Figure(name, title, unit, True, headline, target, list(also))
 
 
-def duration(name, title, target=None, unit="ns", headline=False):
-    return Figure(name, title, unit, False, headline, target)
+def duration(name, title, target=None, unit="ns", headline=False, also=()):
+    return Figure(name, title, unit, False, headline, target, list(also))
 
 
 def latency(p50=None, p99=None, what="from submit to run", headline="p50_ns"):
@@ -109,6 +111,11 @@ def timers():
         duration("cpu_s", "CPU time of the second", at_most(0.4, None, "≤ 0.4 CPU-s"), unit="s"),
     ]
     yield row("timer", "Timers", "100,000 timers within a second", late, in_quick=True, rounds=2)
+    lengths = [duration("%s_%s_ns" % (name, word), "%s, %s" % (word.replace("ms", " ms"), what)) for word in ("1ms", "5ms", "16ms")
+               for name, what in (("p50", "lateness, p50"), ("p99", "lateness, p99"), ("stdev", "jitter"))]
+    never_early = Figure("min_ns", "lateness, least", "ns", True, False, at_least(0, None, "never early"))
+    yield row("delay", "Timers", "delays of 1, 5 and 16 ms, one at a time", latency(what="lateness") + [duration("stdev_ns", "jitter")] + lengths + [never_early],
+              quick=n(10), full=n(50), rounds=2, kind="latency", neighbours={"floor": "sleep"})
     yield row("timer_cancel", "Timers", "cancel and arm, 10,000 armed", [rate("cancels with arming", times_best(1.5))], quick=n(500000), in_quick=True)
 
 
@@ -150,19 +157,37 @@ def fibers():
 
 def messages():
     for producers, threads in ((1, 1), (4, 4)):
-        by_go = at_least(1, "go", "≥ 1 × Go; ≥ 4 × the rest")
-        yield row("bus:P%d:W%d" % (producers, threads), "Message bus", "64-byte messages, %d to %d" % (producers, threads), [rate("messages", by_go)], threads,
+        by_go = at_least(1, "go", "≥ 1 × Go")
+        by_rest = dict(at_least(4, "best", "≥ 4 × the best of the rest"), without=["go", "go_one"])
+        yield row("bus:P%d:W%d" % (producers, threads), "Message bus", "64-byte messages, %d to %d" % (producers, threads), [rate("messages", by_go, also=[by_rest])], threads,
                   ["--producers", str(producers)], quick=n(500000), in_quick=producers == 1)
+
+
+NO_WORSE = ("libuv", "asio", "tokio", "raw_epoll")  # whose p99 an echo server of ours must not exceed
+
+
+def raw_targets(core, floor, contest):
+    """Of answers, of the CPU time of each, of their p99: within 5 % of the raw loop on the same core, and the bars of the raw epoll loop beside it, for all cores."""
+    word = "raw %s loop" % core
+    answers = [at_least(0.95, floor, "within 5 %% of the %s" % word)]
+    answers.append(at_least(1.0 if core == "uring" else 0.97, "raw_epoll", "≥ %s × the raw epoll loop" % ("1" if core == "uring" else "0.97")))
+    cpu = [at_most(1.05, floor, "≤ 1.05 × the %s" % word), at_most(1.0, "raw_epoll", "≤ 1 × the raw epoll loop")]
+    if contest:
+        answers.append(dict(at_least(1.0, "best", "≥ 1 × the best of libuv, Asio and Tokio"), among=list(NO_WORSE[:3])))
+        p99 = [dict(at_most(1.0, "best", "≤ 1 × the best of libuv, Asio, Tokio and the raw epoll loop"), among=list(NO_WORSE))]
+    else:
+        p99 = [at_most(1.0, "raw_epoll", "≤ 1 × the raw epoll loop")]
+    return answers, cpu, p99
 
 
 def servers():
     for name, core, style, floor in (("epoll", "epoll", "fibers", "raw_epoll"), ("sources", "epoll", "sources", "raw_epoll"), ("uring", "uring", "ops", "raw_uring")):
         for connections in (64, 512):
-            word = "raw %s loop" % core
+            answers, cpu, p99 = raw_targets(core, floor, style != "sources")
             figures = [
-                rate("answers", at_least(0.95, floor, "within 5 %% of the %s" % word)),
-                duration("cpu_ns_each", "CPU of the server for each", at_most(1.05, floor, "≤ 1.05 × the %s" % word)),
-            ] + latency(what="answer", headline=None)
+                rate("answers", answers[0], also=answers[1:]),
+                duration("cpu_ns_each", "CPU of the server for each", cpu[0], also=cpu[1:]),
+            ] + latency(p99=p99[0], what="answer", headline=None)
             how = {"ops": "callbacks"}.get(style, style)
             yield row("echo_server:%d:%s" % (connections, name), "Input and output", "echo, %d connections, ours with %s on %s" % (connections, how, core), figures,
                       flags=["--connections", str(connections)], ours=["--core", core, "--style", style], quick=seconds(2), full=seconds(6), rounds=2,
@@ -185,8 +210,8 @@ def mixed():
     ]
     yield row("mixed:T2", "Under load", "tiny tasks beside hogs, 2 workers", figures, 2, quick=seconds(0.5), full=seconds(3), in_quick=True, rounds=2, kind="latency")
     on_time = at_least(0.995, None, "≥ 99.5 % on time")
-    shares = [rate("frames on time, plain timer", on_time, "frames_on_time", "", False)]
-    shares += [rate("frames on time beside " + load, on_time, load + "_frames_on_time", "", load == "compute") for load in ("compute", "timers", "posts", "block", "updates")]
+    shares = [rate("frames on time, plain timer", on_time, "frames_on_time", "")]  # the one that Tokio has as well
+    shares += [rate("frames on time beside " + load, on_time, load + "_frames_on_time", "", False) for load in ("compute", "timers", "posts", "block", "updates")]
     yield row("mixed_ui:T2", "Under load", "60 frames a second, 2 workers", shares + [duration("late_p99_ns", "lateness of a frame, p99")], 2, quick=seconds(0.5),
               full=seconds(3))
 

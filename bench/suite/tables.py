@@ -65,7 +65,12 @@ def verdict_summary(verdicts):
 
 
 def verdict_names(verdicts, kind):
-    return ["%s (%s)" % (one.row.get("title") or one.row["id"], figure_title(one.figure)) for one in verdicts if one.outcome == kind]
+    return ["%s (%s)" % (one.row.get("title") or one.row["id"], target_title(one)) for one in verdicts if one.outcome == kind]
+
+
+def target_title(verdict):
+    """Of which of its targets, where a figure has several."""
+    return figure_title(verdict.figure) + (", " + verdict.target if verdict.figure.get("also") else "")
 
 
 KINDS = {outcome.MET: ("✔ ", "met"), outcome.MISSED: ("✘ ", "missed"), outcome.NOT_SHOWN: ("? ", "open")}
@@ -73,7 +78,7 @@ KINDS = {outcome.MET: ("✔ ", "met"), outcome.MISSED: ("✘ ", "missed"), outco
 
 def verdict_table(verdicts):
     """The verdict stands next to what it is about, where a narrow window shows it."""
-    head = ["what", "verdict", "target", "held against", "ours", "theirs", "ours / theirs (interval)"]
+    head = ["what", "verdict", "target", "held against", "ours", "theirs", "ours / theirs (interval)", "floor"]
     lines = []
     for one in verdicts:
         sign, kind = KINDS[one.outcome]
@@ -85,6 +90,7 @@ def verdict_table(verdicts):
             cell(one.ours or NONE),
             cell(one.theirs or NONE),
             cell(one.ratio or NONE),
+            cell(one.floor or NONE),
         ])
     return Table(head, 4, lines)
 

@@ -2,6 +2,8 @@
 /* Fibers: turns, lives, what they share, and bytes. */
 #include "paths.h"
 
+#include "fiber/switch.h" /* for the path that has no public face */
+
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -46,6 +48,42 @@ static uint64_t yield(struct world *w, uint64_t n)
 	MUST(hive_fiber_join(other, HIVE_FOREVER, NULL) == 0);
 	expect(n);
 	return n;
+}
+
+/* ---- the bare switch, beneath all of these: there and back are two ---- */
+
+static struct context here, there;
+static _Alignas(64) char switch_stack[65536];
+
+static void back_at_once(void *arg)
+{
+	(void)arg;
+	for (;;) {
+		done++;
+		context_switch(&there, &here);
+	}
+}
+
+static void switch_open(struct world *w)
+{
+	(void)w;
+	context_here(&here);
+	context_make(&there, switch_stack, sizeof switch_stack, back_at_once, NULL);
+}
+
+static uint64_t switches(struct world *w, uint64_t n)
+{
+	(void)w;
+	for (uint64_t i = 0; i < n; i++)
+		context_switch(&here, &there);
+	expect(n);
+	return 2 * n;
+}
+
+static void switch_close(struct world *w)
+{
+	(void)w;
+	context_destroy(&there);
 }
 
 /* ---- lives ---- */
@@ -215,6 +253,7 @@ static void echo_close(struct world *w)
 }
 
 const struct path fiber_paths[] = {
+	{ .name = "switch", .open = switch_open, .run = switches, .close = switch_close },
 	{ .name = "yield", .run = yield },
 	{ .name = "spawn_join", .run = spawn_join },
 	{ .name = "sleep", .timers = HIVE_TIMERS_WHEEL, .run = sleeps },

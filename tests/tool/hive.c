@@ -1,87 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The hive command from outside: what it prints, and its exit codes. The figures themselves are nobody's business
- * here; that they are there is. HIVE_TOOL names the program; else it is looked for beside this one, where the build
- * puts it.                                                                                                          */
+/* The hive command from outside: what it prints. The figures themselves are nobody's business here; that they are there is. */
 #include <dirent.h>
 #include <stdio.h>
-#include <sys/wait.h>
 
-#include "support/json.h"
-#include "test.h"
-
-static char tool[2048], output[1 << 20];
-
-static bool find_tool(void)
-{
-	const char *given = getenv("HIVE_TOOL");
-	ssize_t n = readlink("/proc/self/exe", tool, sizeof tool - 32);
-
-	CHECK(n > 0);
-	tool[n] = '\0';
-	for (int i = 0; i < 2; i++) /* from build/tests/tool.hive to build */
-		*strrchr(tool, '/') = '\0';
-	strcat(tool, "/bin/hive");
-	if (given)
-		snprintf(tool, sizeof tool, "%s", given);
-	if (access(tool, X_OK) == 0)
-		return true;
-	printf("skipped: there is no %s\n", tool);
-	return false;
-}
-
-/* Its exit code; what it wrote to stdout is in `output`, what it wrote to stderr as well if `both`. */
-static int run_tool(const char *arguments, bool both)
-{
-	char command[4096];
-	size_t n = 0, got;
-	FILE *pipe;
-	int status;
-
-	snprintf(command, sizeof command, "'%s' %s %s", tool, arguments, both ? "2>&1" : "2>/dev/null");
-	fflush(NULL);
-	pipe = popen(command, "r");
-	CHECK(pipe);
-	while ((got = fread(output + n, 1, sizeof output - 1 - n, pipe)) > 0)
-		n += got;
-	output[n] = '\0';
-	status = pclose(pipe);
-	CHECK(WIFEXITED(status));
-	return WEXITSTATUS(status);
-}
-
-/* The lines of `output`, each cut off at its end. How many. */
-static int split(char **lines, int most)
-{
-	int count = 0;
-
-	for (char *at = strtok(output, "\n"); at; at = strtok(NULL, "\n")) {
-		CHECK(count < most);
-		lines[count++] = at;
-	}
-	return count;
-}
-
-/* One sample of a scenario: its only line. stderr is empty, too: nothing is logged on the way. */
-static const char *sample(const char *scenario, const char *arguments)
-{
-	char text[512], *lines[2];
-	int code;
-
-	snprintf(text, sizeof text, "bench --scenario %s %s", scenario, arguments);
-	code = run_tool(text, true);
-	if (code != 0)
-		test_fail(__FILE__, __LINE__, "%s: exit %d: %s", text, code, output);
-	CHECK_EQ(split(lines, 2), 1);
-	CHECK(json_is_valid(lines[0]));
-	CHECK(json_says(lines[0], "peer", "rophive"));
-	CHECK(json_says(lines[0], "scenario", scenario));
-	CHECK(json_number(lines[0], "threads", -1) >= 1);
-	CHECK(json_number(lines[0], "producers", -1) >= 0);
-	CHECK(json_number(lines[0], "consumers", -1) >= 0);
-	CHECK(json_number(lines[0], "n", -1) >= 0);
-	CHECK(json_number(lines[0], "rss_kb", -1) > 0);
-	return lines[0];
-}
+#include "support/tool.h"
 
 /* A list of keys, with spaces between, that must be there as numbers. */
 static void check_numbers(const char *line, const char *keys)
@@ -153,9 +75,11 @@ TEST(bench_steal_reports_the_share_of_stolen_tasks)
 
 	if (!find_tool())
 		return;
-	line = sample("steal", "--n 2000 --threads 2");
+	/* A fifth of a second at least, so that the idle one is there even on a single CPU. */
+	line = sample("steal", "--n 200000 --threads 2");
 	check_numbers(line, "ops_per_s stolen_share steals spills");
-	CHECK(json_number(line, "stolen_share", -1) >= 0 && json_number(line, "stolen_share", -1) <= 1);
+	CHECK(json_number(line, "steals", 0) > 0);
+	CHECK(json_number(line, "stolen_share", 0) > 0 && json_number(line, "stolen_share", 2) < 1);
 }
 
 /* micro and compute load together: the latency of tiny tasks, and of the frames of the main worker. */
@@ -313,21 +237,6 @@ TEST(bench_repeats_and_reports_the_spread)
 	CHECK(json_number(lines[3], "median_ops_per_s", -1) <= json_number(lines[3], "max", -1));
 }
 
-/* fixed threads, pinning; the machine with governor and turbo is part of the record. */
-TEST(bench_pins_and_describes_the_machine)
-{
-	char *lines[3];
-
-	if (!find_tool())
-		return;
-	CHECK_EQ(run_tool("bench --scenario post --n 500 --threads 1 --pin --env", true), 0);
-	CHECK_EQ(split(lines, 3), 2);
-	CHECK(json_is_valid(lines[0]) && json_is_valid(lines[1]));
-	CHECK(json_find(lines[0], "governor") && json_find(lines[0], "turbo") && json_find(lines[0], "kernel"));
-	CHECK(json_number(lines[0], "hive_cpus", 0) >= 1);
-	CHECK_EQ(json_number(lines[1], "threads", 0), 1);
-}
-
 static int commas(const char *line)
 {
 	int n = 0;
@@ -356,24 +265,6 @@ TEST(bench_prints_csv_and_takes_core_and_preset)
 	CHECK_EQ(run_tool("bench --scenario spawn_local --n 500 --order oldest", true), 0);
 	CHECK_EQ(run_tool("bench --scenario steal --n 500 --order newest --preset faio", true), 0);
 	CHECK_EQ(run_tool("bench --scenario post --n 500 --order middle", false), 2);
-}
-
-/* exit codes: 10 for a scenario that does not exist, 2 for a wrong command line. */
-TEST(bench_exit_codes_tell_what_went_wrong)
-{
-	if (!find_tool())
-		return;
-	CHECK_EQ(run_tool("bench --scenario no_such_scenario", true), 10);
-	CHECK(strstr(output, "no_such_scenario"));
-	CHECK_EQ(run_tool("bench", false), 2);
-	CHECK_EQ(run_tool("bench --threads none", false), 2);
-	CHECK_EQ(run_tool("bench --n -5 --scenario post", false), 2);
-	CHECK_EQ(run_tool("bench --scenario post surplus", false), 2);
-	CHECK_EQ(run_tool("bench --help", false), 0);
-	CHECK_EQ(run_tool("no_such_command", false), 2);
-	CHECK_EQ(run_tool("help", false), 0);
-	CHECK_EQ(run_tool("--version", false), 0);
-	CHECK(strncmp(output, "hive ", 5) == 0);
 }
 
 /* The doctor's findings as one object. */

@@ -510,10 +510,12 @@ TEST(bad_command_lines_are_refused)
 	end();
 }
 
-/* The built-in scenarios take the candidates, each in a process of its own; what comes out is the machine's business. */
+/* The built-in scenarios take the candidates, each in a process of its own; what comes out is the machine's business. A server that such a process starts
+ * tells with which ones it runs; that they have an effect there is bench_obeys_the_parameters_of_the_environment in bench.c.                          */
 TEST(scenarios_are_measured_with_the_candidates)
 {
-	if (!begin(""))
+	if (!begin("echo \"got '$HIVE_TUNE'\" >>held\n"
+	           "exec \"$SPIED_TOOL\" bench --scenario echo_server --in-process --port 0 --seconds 60\n"))
 		return;
 	CHECK_EQ(tune("--scenario post,yield --parameters pool_batch=8,preset=faio --repeat 3 --state state "
 	              "-- --n 200 --threads 1",
@@ -525,5 +527,12 @@ TEST(scenarios_are_measured_with_the_candidates)
 	read_file("state", report, sizeof report);
 	CHECK(strstr(report, "search0.0.0 post - = ") && strstr(report, "search0.0.0 yield - = "));
 	CHECK(strstr(report, " post pool_batch=8,preset=faio = ") && !strstr(report, "failed"));
+	CHECK_OK(setenv("SPIED_TOOL", tool, 1));
+	CHECK_EQ(tune("--scenario echo_server --parameters pool_batch=8 --repeat 3 "
+	              "-- --connections 1 --seconds 0.05 --threads 1 --server 'spy=exec sh ./app'",
+	              false),
+	         0);
+	read_file("held", report, sizeof report);
+	CHECK(strstr(report, "got ''\n") && strstr(report, "got 'pool_batch=8'\n"));
 	end();
 }

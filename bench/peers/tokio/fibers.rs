@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tasks that wait for each other: skynet, yield, chan.
+//! Tasks that wait for each other: skynet, yield, chan; and bus, whose producers are threads.
 use crate::crew::Crew;
 use crate::measure::*;
 use std::future::Future;
@@ -101,23 +101,24 @@ pub fn yields(o: &Options) -> Output {
     Output::rate(count as f64, elapsed)
 }
 
-async fn receive_alone(mut channel: mpsc::Receiver<u64>) -> (u64, u64) {
+/// How many there were, and the sum of what `number` makes of them.
+async fn receive_alone<T>(mut channel: mpsc::Receiver<T>, number: fn(T) -> u64) -> (u64, u64) {
     let (mut count, mut sum) = (0, 0);
     while let Some(value) = channel.recv().await {
         count += 1;
-        sum += value;
+        sum += number(value);
     }
     (count, sum)
 }
 
-async fn receive_in_turns(channel: Arc<Mutex<mpsc::Receiver<u64>>>) -> (u64, u64) {
+async fn receive_in_turns<T>(channel: Arc<Mutex<mpsc::Receiver<T>>>, number: fn(T) -> u64) -> (u64, u64) {
     let (mut count, mut sum) = (0, 0);
     loop {
         let value = channel.lock().await.recv().await;
         match value {
             Some(value) => {
                 count += 1;
-                sum += value;
+                sum += number(value);
             }
             None => return (count, sum),
         }
@@ -128,10 +129,10 @@ async fn trade(producers: usize, consumers: usize, n: u64) -> (u64, u64) {
     let (sender, receiver) = mpsc::channel::<u64>(1024);
     let mut receivers = Vec::new();
     if consumers == 1 {
-        receivers.push(tokio::spawn(receive_alone(receiver)));
+        receivers.push(tokio::spawn(receive_alone(receiver, |value| value)));
     } else {
         let shared = Arc::new(Mutex::new(receiver));
-        receivers.extend((0..consumers).map(|_| tokio::spawn(receive_in_turns(shared.clone()))));
+        receivers.extend((0..consumers).map(|_| tokio::spawn(receive_in_turns(shared.clone(), |value| value))));
     }
     let mut next = 1;
     for i in 0..producers as u64 {
@@ -162,4 +163,46 @@ pub fn chan(o: &Options) -> Output {
     let crew = Crew::new(o.threads);
     trade_and_check(&crew, o, o.n / 10 + 1);
     Output::rate(o.n as f64, trade_and_check(&crew, o, o.n))
+}
+
+/// 64 bytes, as there.
+type Message = [u64; 8];
+
+async fn handle_all(workers: usize, receiver: mpsc::Receiver<Message>) -> (u64, u64) {
+    let number = |message: Message| message[0];
+    if workers == 1 {
+        return receive_alone(receiver, number).await;
+    }
+    let shared = Arc::new(Mutex::new(receiver));
+    let all = join_all((0..workers).map(|_| tokio::spawn(receive_in_turns(shared.clone(), number))).collect()).await;
+    (all.iter().map(|seen| seen.0).sum(), all.iter().map(|seen| seen.1).sum())
+}
+
+/// P threads, which wait where there is no room; from the first submit until the last was handled.
+fn submit_and_check(crew: &Crew, o: &Options, n: u64) -> i64 {
+    let (sender, receiver) = mpsc::channel::<Message>(1024);
+    let begin = now();
+    let threads: Vec<_> = (0..o.producers as u64)
+        .map(|i| {
+            let (sender, step) = (sender.clone(), o.producers);
+            std::thread::spawn(move || {
+                for number in (i + 1..=n).step_by(step) {
+                    sender.blocking_send([number, 0, 0, 0, 0, 0, 0, 0]).unwrap();
+                }
+            })
+        })
+        .collect();
+    drop(sender);
+    let (count, sum) = crew.run(handle_all(o.threads, receiver));
+    let elapsed = now() - begin;
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    wrong("messages", n, count);
+    wrong("sum of the messages", n * (n + 1) / 2, sum);
+    elapsed
+}
+
+pub fn bus(o: &Options) -> Output {
+    let crew = Crew::lean(o.threads);
+    submit_and_check(&crew, o, o.n as u64 / 10 + 1);
+    Output::rate(o.n as f64, submit_and_check(&crew, o, o.n as u64))
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! mixed, as scenario_mixed.c: hogs by spawn_blocking, with T threads for that, beside two workers; tiny tasks to the workers.
+//! mixed, as scenario_mixed.c: hogs by spawn_blocking, with T threads for that, beside two workers; tiny tasks to the workers. mixed_ui, its first part: the same,
+//! and a frame clock of 60 Hz on a thread with a current_thread runtime, as a program with a window has it.
 use crate::crew::Crew;
 use crate::measure::*;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::Arc;
-use tokio::runtime::Handle;
+use std::time::Duration;
+use tokio::runtime::{Builder, Handle};
+use tokio::time::Instant;
 
 const WORKERS: usize = 2; // as ours has
 const CHAINS: i64 = 8;
@@ -72,7 +75,71 @@ fn post_tiny(handle: &Handle, started: &'static [AtomicI64]) -> Vec<Tiny> {
     posted
 }
 
+const FRAME_NS: i64 = 16_666_667;
+const FRAME_LATE_NS: i64 = 2 * MS;
+
+/// As bench/frames.c counts them: a frame that never came, since the one before it took its place, is late as well.
+struct Frames {
+    base_ns: i64,
+    next: i64,
+    on_time: i64,
+    late: Vec<i64>,
+}
+
+impl Frames {
+    async fn keep_until(stop: Arc<AtomicBool>) -> Frames {
+        let mut frames = Frames { base_ns: now() + FRAME_NS, next: 0, on_time: 0, late: Vec::new() };
+        while !stop.load(Ordering::Relaxed) {
+            let due_ns = frames.base_ns + frames.next * FRAME_NS;
+            let left = Duration::from_nanos((due_ns - now()).max(0) as u64);
+            tokio::time::sleep_until(Instant::now() + left).await;
+            let late_ns = now() - due_ns;
+            frames.on_time += (late_ns < FRAME_LATE_NS) as i64;
+            frames.next += 1 + late_ns.max(0) / FRAME_NS;
+            frames.late.push(late_ns);
+        }
+        frames
+    }
+
+    fn put(self, output: &mut Output, end_ns: i64) {
+        let due = (end_ns - FRAME_LATE_NS - self.base_ns) / FRAME_NS + 1;
+        let expected = due.max(self.next).max(1);
+        output.put("frames", expected as f64);
+        output.put("frames_on_time", self.on_time as f64 / expected as f64);
+        output.put_percentiles("late_", self.late);
+    }
+}
+
+/// The thread of a program's windows.
+struct Clock {
+    stop: Arc<AtomicBool>,
+    thread: std::thread::JoinHandle<Frames>,
+}
+
+impl Clock {
+    fn start() -> Clock {
+        let stop = Arc::new(AtomicBool::new(false));
+        let until = stop.clone();
+        let keep = move || Builder::new_current_thread().enable_time().build().unwrap().block_on(Frames::keep_until(until));
+        Clock { stop, thread: std::thread::spawn(keep) }
+    }
+
+    /// After the frame that comes next.
+    fn end(self) -> Frames {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
 pub fn mixed(o: &Options) -> Output {
+    measure(o, false)
+}
+
+pub fn mixed_ui(o: &Options) -> Output {
+    measure(o, true)
+}
+
+fn measure(o: &Options, ui: bool) -> Output {
     let span_ns = (o.seconds * 1e9) as i64;
     let count = span_ns / PERIOD_NS + 1;
     let started: &'static [AtomicI64] = Vec::leak((0..count).map(|_| AtomicI64::new(0)).collect());
@@ -87,8 +154,11 @@ pub fn mixed(o: &Options) -> Output {
     let mut alone = hogs_during(&hogs, || sleep(span_ns / 2)) / 2.0;
     let mut posted = Vec::new();
     let target = tally_total() + count as u64;
+    let clock = if ui { Some(Clock::start()) } else { None };
     let with_tiny = hogs_during(&hogs, || posted = post_tiny(&handle, started));
     tally_wait(target, MS);
+    let frames = clock.map(Clock::end);
+    let end_ns = now();
     alone += hogs_during(&hogs, || sleep(span_ns / 2)) / 2.0;
     stop_hogs(&hogs);
     let pairs = || posted.iter().zip(started).map(|(tiny, at)| (tiny, at.load(Ordering::Relaxed)));
@@ -98,5 +168,8 @@ pub fn mixed(o: &Options) -> Output {
     output.put("hogs_per_s", with_tiny);
     output.put("hogs_alone_per_s", alone);
     output.put("hogs_ratio", with_tiny / alone);
+    if let Some(frames) = frames {
+        frames.put(&mut output, end_ns);
+    }
     output
 }
