@@ -6,7 +6,7 @@
  * callers: fibers wait, a compute task or a foreign thread blocks, a task or a callback on an IO worker may ask with HIVE_NOWAIT and else
  * gets -EDEADLK. Handshakes compute: a fiber has that done on a compute worker (-ENOTSUP: there is none), a compute task and a
  * foreign thread do it themselves. A task or a callback on an IO worker can do neither: there hive_tls_connect() and hive_tls_accept()
- * are -EDEADLK also with HIVE_NOWAIT, and hive_tls_handshake_then() is the way; reading certificates (contexts) is likewise for the others.
+ * are -EDEADLK also with HIVE_NOWAIT, and hive_tls_handshake_then() is the way; and contexts, whose files are read, are made elsewhere.
  *
  * One reader and one writer at a time, which may be different fibers or threads; a second one is told: -EBUSY. A call that ends
  * by its deadline (-ETIMEDOUT), by a cancel (-ECANCELED), or for want of memory for a timer (-ENOMEM) has lost nothing: the next call goes on,
