@@ -214,6 +214,10 @@ foreach(file ${examples})
 		target_link_libraries(example.${name} PRIVATE rophive_tls_static)
 	endif()
 	rophive_test(example.${name} example example.${name})
+	if(uring_library AND NOT ROPHIVE_SANITIZE AND NOT ROPHIVE_COVERAGE) # those who name no core may be given that one
+		rophive_test(example.uring.${name} example ${PROJECT_SOURCE_DIR}/tests/core/on_uring $<TARGET_FILE:example.${name}>)
+		set_tests_properties(example.uring.${name} PROPERTIES SKIP_RETURN_CODE 77)
+	endif()
 endforeach()
 
 include(cmake/ui.cmake) # windows

@@ -3,8 +3,10 @@
 #include <rophive/time.h>
 
 /* TLS 1.2 and 1.3 on OpenSSL 3, in a library of its own: librophive-tls. Calls as those of a socket (io.h), for the same
- * callers: fibers wait, a compute task or a foreign thread blocks, a task on an IO worker may ask with HIVE_NOWAIT and else gets
- * -EDEADLK. Handshakes compute: a fiber has that done on a compute worker (-ENOTSUP: there is none), the others do it themselves.
+ * callers: fibers wait, a compute task or a foreign thread blocks, a task or a callback on an IO worker may ask with HIVE_NOWAIT and else
+ * gets -EDEADLK. Handshakes compute: a fiber has that done on a compute worker (-ENOTSUP: there is none), a compute task and a
+ * foreign thread do it themselves. A task or a callback on an IO worker can do neither: there hive_tls_connect() and hive_tls_accept()
+ * are -EDEADLK also with HIVE_NOWAIT, and hive_tls_handshake_then() is the way; and contexts, whose files are read, are made elsewhere.
  *
  * One reader and one writer at a time, which may be different fibers or threads; a second one is told: -EBUSY. A call that ends
  * by its deadline (-ETIMEDOUT), by a cancel (-ECANCELED), or for want of memory for a timer (-ENOMEM) has lost nothing: the next call goes on,
@@ -17,6 +19,7 @@
  *   -ENOTCONN      there was no handshake yet
  * and those of the system. hive_tls_reason() says it in words.                                                                 */
 HIVE_BEGIN
+struct hive_cancel;
 struct hive_tls_context; /* what many connections have in common */
 struct hive_tls;         /* one connection */
 
@@ -52,11 +55,19 @@ void hive_tls_context_destroy(struct hive_tls_context *context);
 
 /* Any thread. Owns the descriptor from here on: a connected socket. On failure it is still yours. -EINVAL, -ENOTSOCK, -EBADF, -ENOMEM. */
 HIVE_CHECKED int hive_tls_create(struct hive_tls_context *context, int fd, struct hive_tls **ret_tls);
-/* May wait. The client's handshake. host: whom we want, a name or an address; its certificate has to be for it. NULL only with
+/* May wait; on an IO worker outside a fiber -EDEADLK, with HIVE_NOWAIT too. The client's handshake. host: whom we want, a name or an address; its certificate has to be for it. NULL only with
  * HIVE_TLS_NEVER: -EINVAL. -EISCONN: it was done already.                                                                   */
 int hive_tls_connect(struct hive_tls *tls, const char *host, int64_t deadline_ns);
-/* May wait. The server's handshake. */
+/* May wait; on an IO worker outside a fiber -EDEADLK, with HIVE_NOWAIT too. The server's handshake. */
 int hive_tls_accept(struct hive_tls *tls, int64_t deadline_ns);
+typedef void hive_tls_fn(struct hive_tls *tls, int result, void *arg);
+/* Worker thread. For callbacks: hive_tls_connect() (a server's connection: hive_tls_accept(); host is NULL) in a fiber of the library's own on
+ * this worker, which then calls on_done with its result, never in here. From here until then the connection and host are lent; in on_done
+ * it is yours, to use or to destroy. cancel: NULL, or a token that ends it. A hive that stops with HIVE_NOW before the fiber has begun
+ * drops it like a task: no on_done, and the connection is yours after the join. -EBUSY: one is under way. -EINVAL, -EPERM, -ENOMEM: no
+ * stack; -ESHUTDOWN; the token's reason, if it has fired. Then on_done is not called.                                      */
+HIVE_CHECKED int hive_tls_handshake_then(struct hive_tls *tls, const char *host, int64_t deadline_ns,
+                                         struct hive_cancel *cancel, hive_tls_fn *on_done, void *arg);
 /* May wait. What there is, at most bytes. 0: the peer has ended properly. */
 int64_t hive_tls_read(struct hive_tls *tls, void *buffer, size_t bytes, int64_t deadline_ns);
 /* May wait. How much was taken. Of that, what the deadline left over goes out with the next write, flush or shutdown. -EPIPE: after our own
@@ -74,7 +85,8 @@ int hive_tls_shutdown(struct hive_tls *tls, int64_t deadline_ns);
 int hive_tls_destroy(struct hive_tls *tls, int64_t deadline_ns);
 
 /* Any thread. Its descriptor, to poll, to ask for its address. Not to close, nor to read or write. With HIVE_NOWAIT: after a read that was
- * -ETIMEDOUT it is readable when there may be more.                                                                       */
+ * -ETIMEDOUT it is readable when there may be more, after a write or a flush that was, writable when it may go on. By hive_op_poll(): a
+ * hive_source may be the worker's second one for it (-EEXIST).                                                             */
 int hive_tls_fd(const struct hive_tls *tls);
 /* Any thread. Why it failed, in words; "" if it did not. How many bytes it takes without the final 0, as snprintf(). */
 int hive_tls_reason(struct hive_tls *tls, char *ret_text, size_t bytes);

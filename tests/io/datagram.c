@@ -6,13 +6,11 @@
 
 static const struct hive_net_options datagram = { .datagram = true };
 
-/* A bound socket and its address; -1: this machine has no such family. */
+/* A bound socket and its address. */
 static int bound(const char *text, struct hive_address *ret_address)
 {
 	int fd = hive_listen(text, 0, &datagram);
 
-	if (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL)
-		return -1;
 	CHECK(fd >= 0);
 	CHECK_OK(hive_address_of(fd, false, ret_address));
 	return fd;
@@ -81,10 +79,12 @@ static int families(void *arg)
 	(void)arg;
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		struct hive_address at_a, at_b;
-		int a = bound(texts[i][0], &at_a), b = bound(texts[i][1], &at_b);
+		int a, b;
 
-		if (a < 0)
+		if (!net_has(texts[i][0]))
 			continue;
+		a = bound(texts[i][0], &at_a);
+		b = bound(texts[i][1], &at_b);
 		talk(a, &at_a, b, &at_b);
 		cut(a, &at_a, b, &at_b);
 		CHECK_OK(close(a));
@@ -95,6 +95,8 @@ static int families(void *arg)
 
 TEST(whole_empty_and_cut_in_each_family)
 {
+	if (!net_has_v6())
+		test_skip("no IPv6: the other families alone");
 	net_each(families);
 	CHECK_EQ(families(NULL), 0);
 }

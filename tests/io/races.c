@@ -12,6 +12,7 @@ struct race {
 	int fds[2];
 	int64_t window_ns; /* deadlines are in it; 0: none */
 	bool cancels, inside;
+	uint64_t completed, cancelled, late; /* who has won so often */
 	pthread_barrier_t line;
 };
 
@@ -82,6 +83,31 @@ static int64_t end_shot(struct race *r, struct shot *shot)
 	return result;
 }
 
+static void note_winner(struct race *r, int64_t result)
+{
+	*(result == -ECANCELED ? &r->cancelled : result == -ETIMEDOUT ? &r->late : &r->completed) += 1;
+}
+
+/* Whoever runs in this race has won at least once: else nobody was in it. */
+static bool is_decided(const struct race *r)
+{
+	return r->completed > 0 && (r->cancelled > 0 || !r->cancels) && (r->late > 0 || !r->window_ns);
+}
+
+/* By time and by count; and on until it is decided, which is a matter of luck, but within patience of none. */
+static bool goes_on(const struct race *r, int rounds, int64_t until, int64_t patience)
+{
+	if (rounds < 10 || hive_now(NULL) < until)
+		return true;
+	if (is_decided(r))
+		return false;
+	if (hive_now(NULL) > patience)
+		test_fail(__FILE__, __LINE__, "%d rounds: %llu completed, %llu cancelled, %llu late", rounds,
+		          (unsigned long long)r->completed, (unsigned long long)r->cancelled,
+		          (unsigned long long)r->late);
+	return true;
+}
+
 /* As many bytes as there are operations: who has got none has been cancelled or was late, and left it there. */
 static void settle(struct race *r)
 {
@@ -89,16 +115,19 @@ static void settle(struct race *r)
 	ssize_t left;
 	int read_by_shots = 0;
 
-	for (int i = 0; i < SHOTS; i++)
-		if (end_shot(r, &r->shots[i]) == 1)
-			read_by_shots++;
+	for (int i = 0; i < SHOTS; i++) {
+		int64_t result = end_shot(r, &r->shots[i]);
+
+		read_by_shots += result == 1;
+		note_winner(r, result);
+	}
 	left = recv(r->fds[0], rest, sizeof rest, MSG_DONTWAIT);
 	CHECK_EQ(read_by_shots + (left > 0 ? left : 0), SHOTS);
 }
 
 static void run_race(const char *core, int32_t workers, struct race *r)
 {
-	int64_t until = hive_now(NULL) + test_stress_ns() / 16;
+	int64_t until = hive_now(NULL) + test_stress_ns() / 16, patience = real_patience();
 	int rounds = 0;
 
 	r->hive = net_start(core, workers, 0);
@@ -107,7 +136,7 @@ static void run_race(const char *core, int32_t workers, struct race *r)
 		shot_init(&r->shots[i], r->hive);
 		r->shots[i].then = note_end;
 	}
-	while (rounds++ < 10 || hive_now(NULL) < until) {
+	while (goes_on(r, rounds++, until, patience)) {
 		pthread_t threads[1 + CANCELLERS];
 
 		CHECK_OK(pthread_barrier_init(&r->line, NULL, 1 + CANCELLERS));
@@ -168,13 +197,13 @@ TEST(cancel_against_a_compute_worker)
 {
 	EACH_CORE(core)
 	{
-		struct race r = { .hive = net_start(core_names[core], 2, 2) };
-		int64_t until = hive_now(NULL) + test_stress_ns() / 8;
+		struct race r = { .hive = net_start(core_names[core], 2, 2), .cancels = true };
+		int64_t until = hive_now(NULL) + test_stress_ns() / 8, patience = real_patience();
 		int rounds = 0;
 
 		for (int i = 0; i < SHOTS; i++)
 			shot_init(&r.shots[i], r.hive);
-		while (rounds++ < 10 || hive_now(NULL) < until) {
+		while (goes_on(&r, rounds++, until, patience)) {
 			pthread_t thread;
 
 			CHECK_OK(pthread_barrier_init(&r.line, NULL, 2));
@@ -187,6 +216,7 @@ TEST(cancel_against_a_compute_worker)
 				int64_t result = shot_wait(&r.shots[i]);
 
 				CHECK(result >= 0 || result == -ECANCELED || (result == -ETIMEDOUT && i % 3 == 0));
+				note_winner(&r, result);
 				if (result >= 0)
 					CHECK_OK(close((int)result));
 				shot_again(&r.shots[i]);
@@ -205,7 +235,7 @@ TEST(cancel_against_a_compute_worker)
 struct wheel {
 	struct shot shot;
 	int fds[2];
-	atomic_int turns;
+	atomic_int turns, cancelled;
 	atomic_bool stop;
 };
 
@@ -216,6 +246,7 @@ static void turn(struct hive_op *op, int64_t result)
 	CHECK_EQ(shot_depth++, 0);
 	CHECK_EQ(shot_inside, 0);
 	CHECK(result == -ECANCELED || result == -ETIMEDOUT);
+	atomic_fetch_add(&w->cancelled, result == -ECANCELED);
 	atomic_fetch_add(&w->turns, 1);
 	if (atomic_load(&w->stop))
 		gate_open(&w->shot.done);
@@ -248,7 +279,7 @@ TEST(an_operation_that_begins_again_is_cancelled_again)
 		CHECK_OK(hive_op_recv(&w.shot.op, w.fds[0], &w.shot.byte, 1, HIVE_S(1000)));
 		for (int i = 0; i < CANCELLERS; i++)
 			CHECK_OK(pthread_create(&threads[i], NULL, cancel_for_ever, &w));
-		WAIT_UNTIL(atomic_load(&w.turns) > 100 && hive_now(NULL) > until);
+		WAIT_UNTIL(atomic_load(&w.turns) > 100 && atomic_load(&w.cancelled) > 0 && hive_now(NULL) > until);
 		atomic_store(&w.stop, true);
 		for (int i = 0; i < CANCELLERS; i++)
 			CHECK_OK(pthread_join(threads[i], NULL));

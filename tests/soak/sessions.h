@@ -22,6 +22,8 @@ struct books {                        /* A  of one round */
 	ATOMIC(uint32_t) inside;      /* its connections */
 	ATOMIC(uint32_t) late;        /* deadlines that passed */
 	ATOMIC(uint32_t) files, processes, datagrams;
+	ATOMIC(uint32_t) called, called_off; /* by callbacks: counted in sessions and given_up too */
+	ATOMIC(uint32_t) signals, names;
 };
 
 struct session { /* as the client announces it */

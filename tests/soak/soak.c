@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* For as long as one likes (ROPHIVE_SOAK_SECONDS), on each core in turn: clients and servers, files, processes, datagrams; sessions that are
- * cut and cancelled. In rounds: at the end of each nobody is inside, the books balance, and no descriptor is left; after some of them the
+/* For as long as one likes (ROPHIVE_SOAK_SECONDS), on each core in turn: clients and servers by fibers, clients by callbacks with lent buffers,
+ * over IPv4, IPv6 and unix sockets; files, processes, datagrams, signals, addresses; sessions that are cut and cancelled. In rounds: at the end of each nobody is inside, the books balance, and no descriptor is left; after some of them the
  * memory of the process stays as it is. ROPHIVE_SOAK_SEED replays the choices, though not the order of events.             */
 #include <dirent.h>
 
+#include "soak/callbacks.h"
 #include "soak/chores.h"
 
-enum { CLIENTS = 24, JOBS = 25, ROOM = 16 };
+enum { CLIENTS = 24, JOBS = 25, ROOM = 16, LISTENERS = 3 };
 
 struct soak {
 	struct hive *hive;
 	uint64_t seed;
 	struct books books;
-	int listeners[2];
-	char names[2][40]; /* of TCP and of a unix socket */
-	uint16_t ports[2];
-	struct hive_fiber *servers[2];
+	struct hive_buffers *buffers;
+	int doors; /* listeners: the last one is there if IPv6 is */
+	int listeners[LISTENERS];
+	char names[LISTENERS][40]; /* of TCP, of a unix socket, of TCP over IPv6 */
+	uint16_t ports[LISTENERS];
+	struct hive_fiber *servers[LISTENERS];
 };
 
 struct client {
@@ -28,7 +31,7 @@ struct client {
 
 static int dial(struct client *c)
 {
-	int which = (int)(rng_next(&c->random) % 2), fd;
+	int which = (int)(rng_next(&c->random) % (uint32_t)c->soak->doors), fd;
 
 	do
 		fd = hive_dial(c->soak->names[which], c->soak->ports[which], NULL, HIVE_FOREVER);
@@ -85,6 +88,15 @@ static void talk_and_cancel(struct client *c)
 	CHECK(r == 0 || r == -ECANCELED);
 }
 
+static void call(struct client *c)
+{
+	struct soak *soak = c->soak;
+	uint32_t which = (uint32_t)(rng_next(&c->random) % (uint32_t)soak->doors);
+	const char *name = which == 0 && rng_next(&c->random) % 2 ? "localhost" : soak->names[which];
+
+	callback_chore(&soak->books, soak->buffers, &c->session, name, soak->ports[which], &c->random);
+}
+
 static int client(void *arg)
 {
 	struct client *c = arg;
@@ -99,7 +111,13 @@ static int client(void *arg)
 			file_chore(&c->soak->books, &c->random);
 		else if (what < 12)
 			datagram_chore(&c->soak->books, &c->random);
-		else if (what < 25)
+		else if (what < 14)
+			signal_chore(&c->soak->books, &c->random);
+		else if (what < 16)
+			name_chore(&c->soak->books, &c->random);
+		else if (what < 32)
+			call(c);
+		else if (what < 44)
 			talk_and_cancel(c);
 		else
 			CHECK_OK(talk(c));
@@ -127,7 +145,7 @@ static int all_clients(void *arg)
 static int count_open(void)
 {
 	DIR *folder = opendir("/proc/self/fd");
-	int count = 0;
+	int count = -3; /* "." and "..", and that of the folder */
 
 	CHECK(folder);
 	while (readdir(folder))
@@ -175,14 +193,17 @@ static int serve(void *arg)
 	return hive_serve(hive_current(), s->listener, &options, serve_one, &s->soak->books, HIVE_FOREVER);
 }
 
-static void open_soak(struct soak *soak, struct service services[2], const char *core)
+static void open_soak(struct soak *soak, struct service services[LISTENERS], const char *core)
 {
 	soak->hive = net_start(core, 2, 2);
-	for (int i = 0; i < 2; i++) {
+	soak->doors = net_has_v6() ? LISTENERS : LISTENERS - 1;
+	CHECK_OK(hive_buffers_create(soak->hive, LENT, LENT_BYTES, &soak->buffers));
+	CHECK_OK(hive_block_on(soak->hive, watch_signals, NULL, HIVE_FOREVER, NULL));
+	for (int i = 0; i < soak->doors; i++) {
+		static const char *const texts[LISTENERS] = { "127.0.0.1", "unix:@rophive.soak.%d", "::1" };
 		struct hive_address at;
 
-		snprintf(soak->names[i], sizeof soak->names[i], i == 0 ? "127.0.0.1" : "unix:@rophive.soak.%d",
-		         (int)getpid());
+		snprintf(soak->names[i], sizeof soak->names[i], texts[i], (int)getpid());
 		soak->listeners[i] = hive_listen(soak->names[i], 0, NULL);
 		CHECK(soak->listeners[i] >= 0);
 		CHECK_OK(hive_address_of(soak->listeners[i], false, &at));
@@ -194,7 +215,7 @@ static void open_soak(struct soak *soak, struct service services[2], const char 
 
 static void close_soak(struct soak *soak)
 {
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < soak->doors; i++) {
 		int result;
 
 		CHECK_OK(hive_fiber_cancel(soak->servers[i]));
@@ -202,6 +223,7 @@ static void close_soak(struct soak *soak)
 		CHECK_ERR(result, -ECANCELED);
 		CHECK_OK(close(soak->listeners[i]));
 	}
+	CHECK_OK(hive_buffers_destroy(soak->buffers)); /* each came back */
 	real_end(soak->hive, HIVE_DRAIN);
 }
 
@@ -209,11 +231,12 @@ static void report(const struct soak *soak, const char *core, int rounds, long k
 {
 	const struct books *b = &soak->books;
 
-	printf("%s: %d rounds, %u sessions, %u given up, %u deadlines passed, %u files, %u processes, %u datagrams, %llu MB"
-	       " checked; resident %ld KiB after the warm-up, at most %ld later\n",
-	       core, rounds, load_relaxed(&b->sessions), load_relaxed(&b->given_up), load_relaxed(&b->late),
-	       load_relaxed(&b->files), load_relaxed(&b->processes), load_relaxed(&b->datagrams),
-	       (unsigned long long)load_relaxed(&b->bytes) / 1000000, kib, most_kib);
+	printf("%s: %d rounds, %u sessions, %u of them by callbacks, %u given up, %u of them by callbacks, %u deadlines"
+	       " passed, %u files, %u processes, %u datagrams, %u signals, %u addresses, %llu MB checked; resident %ld KiB after the warm-up, at most %ld later\n",
+	       core, rounds, load_relaxed(&b->sessions), load_relaxed(&b->called), load_relaxed(&b->given_up),
+	       load_relaxed(&b->called_off), load_relaxed(&b->late), load_relaxed(&b->files),
+	       load_relaxed(&b->processes), load_relaxed(&b->datagrams), load_relaxed(&b->signals),
+	       load_relaxed(&b->names), (unsigned long long)load_relaxed(&b->bytes) / 1000000, kib, most_kib);
 	fflush(stdout);
 }
 
@@ -223,9 +246,10 @@ static void soak_core(const char *core, int64_t time_ns, uint64_t seed)
 	int64_t begin = hive_now(NULL), warm = begin + time_ns / 4;
 	int before = count_open(), open = -1, rounds = 0;
 	long kib = 0, most_kib = 0;
-	struct service services[2];
+	struct service services[LISTENERS];
 	struct soak soak;
 
+	printf("%s at its beginning: resident %ld KiB, %d descriptors\n", core, resident_kib(), before);
 	memset(&soak, 0, sizeof soak);
 	soak.seed = seed;
 	open_soak(&soak, services, core);
@@ -243,6 +267,7 @@ static void soak_core(const char *core, int64_t time_ns, uint64_t seed)
 		}
 	} while (hive_now(NULL) < begin + time_ns);
 	close_soak(&soak);
+	printf("%s at its end: resident %ld KiB, %d descriptors\n", core, resident_kib(), count_open());
 	CHECK_EQ(count_open(), before);
 	report(&soak, core, rounds, kib, most_kib);
 	if (time_ns >= HIVE_S(10) && test_slowness() == 1) /* sanitizers keep what was freed */
@@ -256,6 +281,7 @@ TEST(nothing_is_lost_and_nothing_is_left_behind)
 
 	printf("seed %llu\n", (unsigned long long)seed);
 	CHECK(mkdtemp(soak_folder));
+	prepare_signals();
 	alarm((unsigned)(test_env("ROPHIVE_SOAK_SECONDS", 3) + test_env("ROPHIVE_TEST_TIMEOUT", 60) * test_slowness()));
 	for (int i = 0; i < core_count(); i++)
 		soak_core(core_names[i], time_ns, seed);

@@ -2,6 +2,9 @@
 #pragma once
 /* The cores of this build that this kernel lets us have; in a program that is built for it, the one of an edge library alone. */
 #include <rophive/core.h>
+
+#include "base/role.h"
+#include "test.h"
 #if defined(TEST_GLIB)
 #include <glib.h>
 #include <rophive/glib.h>
@@ -31,13 +34,16 @@ static inline int core_find(const char *name, const struct hive_core_ops **ret_c
 #endif
 }
 
-/* The first so many. */
+/* The first so many. What is missing is said once in a program: all its tests are without it. */
 static inline int core_count(void)
 {
+	static ATOMIC(uint32_t) said;
 	const struct hive_core_ops *core;
-	int n = 0;
+	int n = 0, r = 0;
 
-	while (n < CORES && core_find(core_names[n], &core) == 0)
+	while (n < CORES && (r = core_find(core_names[n], &core)) == 0)
 		n++;
+	if (n < CORES && role_enter(&said))
+		printf("skipped on %s, and all that follows: %s\n", core_names[n], test_error(r));
 	return n;
 }

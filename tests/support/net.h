@@ -57,6 +57,25 @@ static inline void net_close(const int fds[2])
 	CHECK_OK(close(fds[1]));
 }
 
+/* By the system's own calls: a library that cannot do it shall not pass for a machine that cannot. */
+static inline bool net_has_v6(void)
+{
+	struct sockaddr_in6 own = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), r;
+
+	if (fd < 0)
+		return false;
+	r = bind(fd, (struct sockaddr *)&own, sizeof own);
+	CHECK_OK(close(fd));
+	return r == 0;
+}
+
+/* Whether there is something to test for this address. */
+static inline bool net_has(const char *text)
+{
+	return !strchr(text, ':') || strncmp(text, "unix:", 5) == 0 || net_has_v6();
+}
+
 static inline struct hive_fiber *net_spawn(hive_fiber_fn *fn, void *arg)
 {
 	struct hive_fiber *fiber;

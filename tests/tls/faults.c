@@ -361,7 +361,89 @@ TEST(what_lacked_memory_goes_on)
 		hive_tls_context_destroy(contexts[i]);
 }
 
+/* ---- the same for callbacks: what was refused is asked for once more ---- */
+
+struct callers {
+	struct side sides[2];
+	struct gate done;
+	int left;
+};
+
+static void shaken_then(struct hive_tls *tls, int result, void *arg);
+
+static void shake_then(struct callers *c, struct side *s)
+{
+	int r;
+
+	AGAIN(r, SWEPT(hive_tls_handshake_then)(s->tls, s->host, HIVE_FOREVER, NULL, shaken_then, c));
+	CHECK_OK(r);
+}
+
+static void shaken_then(struct hive_tls *tls, int result, void *arg)
+{
+	struct callers *c = arg;
+
+	if (result == -ENOMEM) {
+		add_relaxed(&refused, 1);
+		shake_then(c, &c->sides[tls == c->sides[1].tls]);
+		return;
+	}
+	CHECK_OK(result);
+	if (--c->left == 0)
+		gate_open(&c->done);
+}
+
+static void begin_callers(void *arg)
+{
+	struct callers *c = arg;
+
+	for (int i = 0; i < 2; i++)
+		shake_then(c, &c->sides[i]);
+}
+
+/* How much it asked for. */
+static int64_t shake_by_callbacks(struct hive_tls_context *contexts[2], int64_t nth, bool sticky)
+{
+	struct hive_host host = { .allocate = hive_memory };
+	struct callers c = { .sides = { { .host = NULL }, { .host = "localhost" } }, .left = 2 };
+	struct hive *hive;
+	int fds[2], r;
+
+	heap.fails_at = 0;
+	gate_init(&c.done);
+	hive = real_start((struct hive_options){ .io_workers = 1, .compute_workers = 1, .host = &host });
+	net_pair(fds);
+	for (int i = 0; i < 2; i++)
+		CHECK_OK(hive_tls_create(contexts[i], fds[i], &c.sides[i].tls));
+	store_relaxed(&heap.asked, (int64_t)0);
+	heap.sticky = sticky;
+	heap.fails_at = nth;
+	AGAIN(r, hive_post(hive, begin_callers, &c));
+	CHECK_OK(r);
+	gate_pass(&c.done);
+	part(&c.sides[0], &c.sides[1]);
+	real_end(hive, HIVE_DRAIN);
+	gate_destroy(&c.done);
+	return load_relaxed(&heap.asked);
+}
+
+TEST(callbacks_that_lacked_memory_ask_again)
+{
+	struct hive_tls_context *contexts[2] = { context_server("server"), context_client() };
+	int64_t count = shake_by_callbacks(contexts, 0, false);
+
+	CHECK(count > 2);
+	store_relaxed(&refused, (int64_t)0);
+	for (int sticky = 0; sticky < 2; sticky++)
+		for (int64_t nth = 1; nth <= count; nth++)
+			shake_by_callbacks(contexts, nth, sticky);
+	CHECK(load_relaxed(&refused) > 0);
+	printf("faults injected: %lld, %lld told\n", (long long)(2 * count), (long long)load_relaxed(&refused));
+	for (int i = 0; i < 2; i++)
+		hive_tls_context_destroy(contexts[i]);
+}
+
 TEST(every_function_of_the_header_is_in_a_sweep)
 {
-	CHECK(swept_header("tls.h", swept_is_noted) >= 15);
+	CHECK(swept_header("tls.h", swept_is_noted) >= 16);
 }

@@ -7,7 +7,8 @@
  * one caller has both roles and nobody needs it.
  *
  * Who may touch a field:   I  constant   R  who holds `reading`   W  who holds `writing`   B  who holds both; who holds one may look
- *   L  under the lock; in the handshake: B   S  who holds `sending`, under the lock   A  any thread, atomic                      */
+ *   L  under the lock; in the handshake: B   S  who holds `sending`, under the lock   T  who holds `shaking`
+ *   A  any thread, atomic                                                                                                */
 #include <openssl/ssl.h>
 
 #include <rophive/io.h>
@@ -48,11 +49,20 @@ struct hive_tls_context {
 
 enum phase { PHASE_FRESH, PHASE_SHAKING, PHASE_READY, PHASE_FAILED };
 
+struct then {
+	const char *host; /* the caller's */
+	int64_t deadline_ns;
+	hive_tls_fn *on_done;
+	void *arg;
+};
+
 struct hive_tls {
 	uint32_t magic;                    /* I */
 	int fd;                            /* I */
 	struct hive_tls_context *context;  /* I */
 	ATOMIC(uint32_t) reading, writing; /* A: somebody is in such a call */
+	ATOMIC(uint32_t) shaking;          /* A: a fiber of ours is to shake hands, */
+	struct then then;                  /* T: and this is for whom */
 	enum phase phase;                  /* B */
 	bool starved;                      /* B: the handshake goes on with a record of the peer's */
 	bool truncated;                    /* R: the peer's bytes have ended */
