@@ -155,6 +155,22 @@ fuzz() {
 	figure 'fuzz executions' "$(awk '$1 == "ok" { n += $6 } END { print n }' build/fuzz.log)"
 }
 
+# found_of LOG: "21 of 21", of planted mistakes.
+found_of() { sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$1" | { read -r good bad && echo "$good of $((good + bad))"; }; }
+
+# programs NAME BEFORE: how many tests of ctest came since passed + failed was BEFORE.
+programs() { figure "programs ($1)" "$((passed + failed - $2))"; }
+
+# What the explorer has done (build/explore*.log), and what it has found (build/canaries.log).
+explored_figures() {
+	figure 'explored steps' "$(cat build/explore.log build/explore-each.log | awk '$1 == "steps" { n += $2 } END { printf "%.0f", n }')"
+	figure 'explored switches' "$(cat build/explore.log build/explore-each.log | awk '$1 == "switches" { n += $2 } END { printf "%.0f", n }')"
+}
+canary_figures() {
+	figure 'planted bugs found (explorer)' "$(grep -c '^found' build/canaries.log) of $(grep -cE '^(found|ALIVE|LATE|STALE|BROKEN) ' build/canaries.log)"
+	figure 'shrunk and replayed (explorer)' "$(sed -n 's/^replayed: \(.*\) are enough:.*/\1/p' build/canaries.log)"
+}
+
 # spin_figures LOG: what tests/spin/run has looked at.
 spin_figures() {
 	figure 'Spin configurations' "$(grep -c '^ok .* states ' "$1")"

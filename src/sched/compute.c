@@ -46,7 +46,7 @@ bool hive__compute_beat(struct worker *w, int64_t *ret_wait_ns)
 	bump(&w->stats.beats, 1);
 	if (hive__run_own_forks(w, INT32_MAX))
 		return true;
-	if (hive__is_halted(w) || load_acquire(&w->leave))
+	if (hive__is_halted(w) || load_acquire(&w->leave)) /* LEAVE-2 (pairs with LEAVE-1) */
 		return false;
 	if (hive__run_compute_task(w) || hive__run_others_fork(w))
 		return true;

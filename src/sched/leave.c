@@ -174,7 +174,7 @@ static enum parting parting_while_draining(struct worker *w, bool is_last)
 	hive__return_holds(w);
 	if (hive__own_work(w) || !pool_is_empty(&hive->pool))
 		return PARTING_BUSY;
-	if (holds_left(&hive->holds) > 0 && load_seq(&hive->compute_alive) == 0)
+	if (holds_left(&hive->holds) > 0 && load_seq(&hive->compute_alive) == 0) /* ALIVE-4 (pairs with ALIVE-3) */
 		hive__drop_compute(hive);
 	if (holds_left(&hive->holds) > 0)
 		return PARTING_WAIT;
@@ -194,7 +194,7 @@ static enum parting parting_at_once(struct worker *w, bool is_last)
 	hive__drop_pool(hive, &hive->pool);
 	hive__return_holds(w);
 	if (hive__guests_hold(hive)) {
-		if (load_seq(&hive->compute_alive) == 0)
+		if (load_seq(&hive->compute_alive) == 0) /* ALIVE-4 (pairs with ALIVE-3) */
 			hive__drop_compute(hive);
 		return hive__own_work(w) || !pool_is_empty(&hive->pool) ? PARTING_BUSY : PARTING_WAIT;
 	}
@@ -208,17 +208,17 @@ enum parting hive__parting(struct worker *w)
 	struct hive *hive = w->hive;
 	bool is_last;
 
-	if (hive__state(hive) < HIVE_DRAINING)
+	if (hive__state(hive) < HIVE_DRAINING) /* LEAVE-2 (pairs with LEAVE-1) */
 		return load_acquire(&w->leave) ? PARTING_LEAVE : PARTING_NONE;
 	if (w->kind == HIVE_WORKER_COMPUTE)
 		return load_relaxed(&hive->state) == HIVE_DRAINING && hive__guests_hold(hive) ? PARTING_WAIT
 		                                                                              : PARTING_LEAVE;
 	hive__silence(w);
-	is_last = w != load_relaxed(&hive->main) || load_acquire(&hive->alive) == 1;
+	is_last = w != load_relaxed(&hive->main) || load_acquire(&hive->alive) == 1; /* ALIVE-2 (pairs with ALIVE-1) */
 	if (load_relaxed(&hive->state) == HIVE_DRAINING)
 		hurry_if_late(hive);
 	if (load_relaxed(&hive->state) == HIVE_DRAINING && load_acquire(&w->leave))
-		return PARTING_LEAVE; /* it cannot be found any more: what is sent to it would never arrive */
+		return PARTING_LEAVE; /* LEAVE-2 (pairs with LEAVE-1); it cannot be found: what is sent to it would never arrive */
 	if (load_relaxed(&hive->state) == HIVE_DRAINING)
 		return parting_while_draining(w, is_last);
 	return parting_at_once(w, is_last);

@@ -106,7 +106,8 @@ static struct worker *find_free_slot(struct workers *set, uint64_t capacity, boo
 	for (uint32_t i = 0; i < hive__limit(set); i++) {
 		struct worker *w = hive__slot(set, i);
 
-		if (w->life == WORKER_LEAVING && w->abandoned && load_acquire(&w->gone)) {
+		if (w->life == WORKER_LEAVING && w->abandoned &&
+		    load_acquire(&w->gone)) { /* GONE-2 (pairs with GONE-1) */
 			hive__reap_locked(w);
 			w->life = WORKER_FREE;
 		}
@@ -235,9 +236,9 @@ static int attach_running(struct hive *hive, struct worker *w)
 {
 	int r;
 
-	add_seq(&hive->alive, 1u);
+	add_seq(&hive->alive, 1u); /* ALIVE-1 (pairs with ALIVE-2) */
 	if (w->kind == HIVE_WORKER_COMPUTE)
-		add_seq(&hive->compute_alive, 1u);
+		add_seq(&hive->compute_alive, 1u); /* ALIVE-3 (pairs with ALIVE-4) */
 	lock_release(&hive->registry_lock);
 	r = hive__launch(w);
 	if (r < 0) /* a late poster to the slot's last owner may have found it open */
@@ -250,8 +251,8 @@ static int attach_running(struct hive *hive, struct worker *w)
 	}
 	free_slot(w);
 	if (w->kind == HIVE_WORKER_COMPUTE)
-		sub_seq(&hive->compute_alive, 1u);
-	sub_seq(&hive->alive, 1u);
+		sub_seq(&hive->compute_alive, 1u); /* ALIVE-3 (pairs with ALIVE-4) */
+	sub_seq(&hive->alive, 1u);                 /* ALIVE-1 (pairs with ALIVE-2) */
 	hive__kick(load_relaxed(&hive->main));
 	return r;
 }
@@ -321,7 +322,7 @@ static bool dismiss(struct worker *w)
 	set_live(w, false);
 	w->life = WORKER_LEAVING;
 	if (ran) {
-		store_release(&w->leave, 1u);
+		store_release(&w->leave, 1u); /* LEAVE-1 (pairs with LEAVE-2) */
 		hive__kick(w);
 	}
 	return ran;

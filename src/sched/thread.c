@@ -158,10 +158,10 @@ static void sign_off(struct worker *w)
 
 	lock_acquire(&hive->registry_lock);
 	if (w->kind == HIVE_WORKER_COMPUTE)
-		sub_seq(&hive->compute_alive, 1u);
-	sub_seq(&hive->alive, 1u);
-	store_release(&w->gone, 1u); /* GONE-1 (pairs with GONE-2) */
-	hive__kick(main);            /* which is another one: it does not sign off */
+		sub_seq(&hive->compute_alive, 1u); /* ALIVE-3 (pairs with ALIVE-4) */
+	sub_seq(&hive->alive, 1u);                 /* ALIVE-1 (pairs with ALIVE-2) */
+	store_release(&w->gone, 1u);               /* GONE-1 (pairs with GONE-2) */
+	hive__kick(main);                          /* which is another one: it does not sign off */
 	hive__futex_wake(&w->gone, INT32_MAX);
 	lock_release(&hive->registry_lock);
 }
@@ -251,6 +251,7 @@ static int step(void *arg, int64_t *ret_wait_ns)
 /* Waits until *word != value. 0, or -ETIMEDOUT; with a host that has no threads it makes the world go on meanwhile. */
 int hive__wait_word(struct hive *hive, ATOMIC(uint32_t) *word, uint32_t value, int64_t deadline_ns)
 {
+	/* OPEN-2 (pairs with OPEN-1), GONE-2 (pairs with GONE-1), or the caller says */
 	while (load_acquire(word) == value) {
 		int64_t now = deadline_ns == HIVE_FOREVER ? 0 : hive__now(hive);
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""docs/conformance.md maps each demand to its test: | R-12 | what | tests/dir/file.c:test_name, … |"""
+"""docs/conformance.md maps each demand to its test: | R-12 | what | tests/dir/file.c:test_name, … |
+docs/known-bugs.md maps bugs of others to ours: `tests/dir/file:words`, words that are in this file."""
 import os
 import re
 
 from files import read
 
 PATH = "docs/conformance.md"
+BUGS = "docs/known-bugs.md"
 LAST = {"R": 193, "F": 65, "V": 33, "W": 52}
 # Demands that are no part of this library yet, or that no test program shows; their row may say so with a dash in place of a test.
 ELSEWHERE = {"R-4", "R-5", "R-150", "R-181", "R-187", "R-188", "R-189", "R-190", "V-14", "V-25", "V-27", "V-28", "W-3", "W-44"}
@@ -54,4 +56,13 @@ def conformance():
             yield PATH, 1, "%s has no row" % demand
 
 
-RULES = {"conformance": conformance}
+def known_bugs():
+    for line, text in enumerate(read(BUGS).split("\n"), 1) if os.path.isfile(BUGS) else ():
+        for path, words in re.findall(r"`(tests/[^:`]+):([^`]+)`", text):
+            if not os.path.isfile(path):
+                yield BUGS, line, "names %s, which does not exist" % path
+            elif not re.search(r"\b%s\b" % re.escape(words), read(path)):
+                yield BUGS, line, "names %s, which is not in %s" % (words, path)
+
+
+RULES = {"conformance": conformance, "bugs": known_bugs}

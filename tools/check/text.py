@@ -58,6 +58,25 @@ def pairs():
                     yield path, line, "%s pairs with %s, which does not pair with it" % (tag, other)
 
 
+ORDER = re.compile(r"\b(?:load|store|exchange|add|sub|or|and|cas)_(?:acquire|release|acq_rel|seq)\(")
+NEAR = 3  # lines
+
+
+def orders():
+    """An order stronger than relaxed has a tag in a comment beside it, above or below; its partner may be told elsewhere in the file."""
+    for path in c_files("src"):
+        content, code = read(path), code_of(read(path))
+        if path == "src/base/atomic.h":
+            continue
+        known = set(re.findall(r"(%s) \(pairs with" % TAG, content))
+        tagged = {line_of(content, match.start()) for match in re.finditer(TAG, content)
+                  if match.group() in known and code[match.start()].isspace()}
+        for match in ORDER.finditer(code):
+            line = line_of(content, match.start())
+            if not tagged.intersection(range(line - NEAR, line + NEAR + 1)):
+                yield path, line, "%s…) names no partner: TAG-1 (pairs with OTHER-2)" % match.group()
+
+
 def declarations(content):
     """(offset, kind, text) at the top level of a header: comments on lines of their own, functions, the rest."""
     dull = r"(?m)^[ \t]*#(?:[^\n]*\\\n)*[^\n]*|\bHIVE_(?:BEGIN|END)\b"  # preprocessor lines; extern "C"
@@ -140,6 +159,7 @@ RULES = {
     "sizes": sizes,
     "functions": functions,
     "pairs": pairs,
+    "orders": orders,
     "threads": threads,
     "whitespace": whitespace,
     "layout": layout,
