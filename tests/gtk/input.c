@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys and a mouse, as somebody would use them: sent by another client of the X server (its extension XTEST), so that they come by the way that real ones
- * take. First a window of our own, in which a click makes a compute worker answer while a flood runs; then examples/ui-mandelbrot.     */
+/* Keys, wheel and mouse in examples/ui-mandelbrot, as somebody would use them: sent by another client of the X server (its extension XTEST), so that they
+ * come by the way that real ones take.                                                                                    */
 #include <gtk/gtk.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <sys/wait.h>
 #include <xcb/xcb.h>
 #include <xcb/xcbext.h>
-
-#include <rophive/glib.h>
 
 #include "support/real.h"
 #include "test.h"
@@ -152,128 +148,26 @@ static bool sees_window(struct user *u)
 	return found;
 }
 
+/* A point so far from the middle of the window. Of a picture: black is the set itself; what is not computed yet is dark blue, all else is outside. */
+enum look { INSIDE, OUTSIDE, UNKNOWN };
+
+static enum look look_at(struct user *u, int dx, int dy)
+{
+	xcb_get_image_cookie_t cookie = xcb_get_image(u->x, XCB_IMAGE_FORMAT_Z_PIXMAP, u->window,
+	                                              (int16_t)(u->width / 2 + dx), (int16_t)(u->height / 2 + dy), 1, 1,
+	                                              UINT32_MAX);
+	xcb_get_image_reply_t *image = xcb_get_image_reply(u->x, cookie, NULL);
+	const uint8_t *p;
+	enum look look;
+
+	CHECK(image && xcb_get_image_data_length(image) >= 4);
+	p = xcb_get_image_data(image);
+	look = !p[0] && !p[1] && !p[2] ? INSIDE : p[0] < 0x30 && p[1] < 0x18 && p[2] < 0x18 ? UNKNOWN : OUTSIDE;
+	free(image);
+	return look;
+}
+
 #define USER_WAITS_UNTIL(condition) STEP_UNTIL(condition, poll(NULL, 0, 5))
-
-/* ---- a window of our own ---- */
-
-static struct hive *hive;
-static GtkWidget *window;
-static uint32_t ui_worker;
-static bool flooding;
-static int clicks, keys, answers;
-
-/* What GTK opens it keeps: not inside a test. */
-__attribute__((constructor)) static void open_display(void)
-{
-	GtkWidget *first;
-
-	gtk_init();
-	first = gtk_window_new();
-	gtk_window_present(GTK_WINDOW(first));
-	for (int i = 0; i < 50; i++)
-		g_main_context_iteration(NULL, FALSE);
-	gtk_window_destroy(GTK_WINDOW(first));
-	for (int i = 0; i < 50; i++)
-		g_main_context_iteration(NULL, FALSE);
-}
-
-static void again(void *arg)
-{
-	if (flooding)
-		CHECK_OK(hive_post_self(again, arg));
-}
-
-static void work(void *arg)
-{
-	(void)arg;
-	CHECK(hive_worker_current() != ui_worker);
-}
-
-static void show(void *arg)
-{
-	(void)arg;
-	CHECK_EQ(hive_worker_current(), ui_worker);
-	gtk_window_set_title(GTK_WINDOW(window), "answered");
-	if (++answers < 2)
-		return;
-	flooding = false;
-	CHECK_OK(hive_stop(hive, HIVE_DRAIN, HIVE_FOREVER));
-}
-
-static void ask(void)
-{
-	CHECK_EQ(hive_worker_current(), ui_worker);
-	CHECK(flooding); /* ever since the window is open */
-	CHECK_OK(hive_post_compute_then(hive, work, HIVE_WORKER_MAIN, show, NULL));
-}
-
-static void on_click(GtkGestureClick *gesture, int presses, double x, double y, gpointer data)
-{
-	(void)gesture, (void)presses, (void)x, (void)y, (void)data;
-	if (clicks++ == 0)
-		ask();
-}
-
-static gboolean on_key(GtkEventControllerKey *key, guint symbol, guint code, GdkModifierType state, gpointer data)
-{
-	(void)key, (void)code, (void)state, (void)data;
-	if (symbol == GDK_KEY_plus && keys++ == 0) /* shift itself is a key, too */
-		ask();
-	return TRUE;
-}
-
-static void open_window(void *arg)
-{
-	GtkGesture *click_gesture = gtk_gesture_click_new();
-	GtkEventController *key = gtk_event_controller_key_new();
-	GtkWidget *area = gtk_drawing_area_new();
-
-	(void)arg;
-	ui_worker = hive_worker_current();
-	window = gtk_window_new();
-	gtk_window_set_default_size(GTK_WINDOW(window), 400, 300);
-	gtk_window_set_child(GTK_WINDOW(window), area);
-	g_signal_connect(click_gesture, "pressed", G_CALLBACK(on_click), NULL);
-	g_signal_connect(key, "key-pressed", G_CALLBACK(on_key), NULL);
-	gtk_widget_add_controller(area, GTK_EVENT_CONTROLLER(click_gesture));
-	gtk_widget_add_controller(window, key);
-	gtk_window_present(GTK_WINDOW(window));
-	flooding = true;
-	for (int i = 0; i < 1000; i++)
-		CHECK_OK(hive_post_self(again, NULL));
-}
-
-static void *use_window(void *arg)
-{
-	struct user *u = arg;
-
-	USER_WAITS_UNTIL(sees_window(u));
-	click(u, LEFT);
-	press(u, GDK_KEY_plus);
-	return NULL;
-}
-
-TEST(a_click_and_a_key_are_answered_by_a_compute_worker_while_the_worker_of_the_window_has_no_rest)
-{
-	struct hive_worker_options ui = { .name = "ui", .core = hive_core_glib(), .ui = true, .on_start = open_window };
-	static struct user user;
-	pthread_t thread;
-
-	clicks = keys = answers = 0;
-	come(&user);
-	hive = real_create((struct hive_options){ .io_workers = 1, .compute_workers = 1, .io = &ui });
-	CHECK_EQ(pthread_create(&thread, NULL, use_window, &user), 0);
-	CHECK_OK(hive_run(hive)); /* ends with the second answer */
-	CHECK_EQ(pthread_join(thread, NULL), 0);
-	real_join(hive);
-	gtk_window_destroy(GTK_WINDOW(window));
-	for (int i = 0; i < 50; i++)
-		g_main_context_iteration(NULL, FALSE);
-	go(&user);
-	CHECK_EQ(clicks, 1);
-	CHECK_EQ(keys, 1);
-	CHECK_EQ(answers, 2);
-}
 
 /* ---- examples/ui-mandelbrot ---- */
 
@@ -296,25 +190,6 @@ static pid_t start_example(void)
 		_exit(127);
 	}
 	return child;
-}
-
-/* A point so far from the middle of the window: black is the set itself; what is not computed yet is dark blue, all else is outside. */
-enum look { INSIDE, OUTSIDE, UNKNOWN };
-
-static enum look look_at(struct user *u, int dx, int dy)
-{
-	xcb_get_image_cookie_t cookie = xcb_get_image(u->x, XCB_IMAGE_FORMAT_Z_PIXMAP, u->window,
-	                                              (int16_t)(u->width / 2 + dx), (int16_t)(u->height / 2 + dy), 1, 1,
-	                                              UINT32_MAX);
-	xcb_get_image_reply_t *image = xcb_get_image_reply(u->x, cookie, NULL);
-	const uint8_t *p;
-	enum look look;
-
-	CHECK(image && xcb_get_image_data_length(image) >= 4);
-	p = xcb_get_image_data(image);
-	look = !p[0] && !p[1] && !p[2] ? INSIDE : p[0] < 0x30 && p[1] < 0x18 && p[2] < 0x18 ? UNKNOWN : OUTSIDE;
-	free(image);
-	return look;
 }
 
 /* All of the set fills the middle; above it is nothing of it. */
