@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A full-screen terminal program: a UI worker, keys as a source, compute tasks that report by a coalescing post, so that thousands of reports draw
- * the screen once a frame. q quits. Without a terminal it draws into the output, and ends when all is computed.           */
+ * the screen once a frame. q quits. Without a terminal it draws into the output, and ends when all is computed. 1: it could not. */
 #include <rophive/hive.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ struct app {
 	struct hive *hive;
 	struct job jobs[JOBS];
 	atomic_bool quit;
-	int left;                  /* jobs */
+	int left, error;           /* jobs; what begin() met with */
 	bool changed, is_terminal; /* this and what follows: of the main worker */
 	struct hive_update update;
 	struct hive_frames frames;
@@ -75,8 +75,7 @@ static void on_key(struct hive_source *source, uint32_t events)
 {
 	char key = 'q'; /* also when there is nothing to be read any more */
 
-	(void)events;
-	if (read((int)source->handle, &key, 1) <= 0 || key == 'q')
+	if (!(events & HIVE_EVENT_IN) || read((int)source->handle, &key, 1) <= 0 || key == 'q')
 		end(source->arg);
 }
 
@@ -98,7 +97,7 @@ static void begin(void *arg)
 		app->jobs[app->left].app = app;
 		r = hive_post_compute_then(app->hive, compute, HIVE_WORKER_MAIN, job_is_done, &app->jobs[app->left]);
 	}
-	if (r < 0)
+	if ((app->error = r) < 0)
 		end(app);
 }
 
@@ -110,10 +109,11 @@ int main(void)
 
 	if (hive_create(&(struct hive_options){ .io_workers = 1, .compute_workers = 2, .io = &ui }, &app.hive) < 0)
 		return 1;
-	hive_run(app.hive);
-	if (app.is_terminal && hive_tty_restore(STDIN_FILENO, &app.saved) == 0)
-		printf("\033[?1049l");
+	int r = hive_run(app.hive);
+	if (app.is_terminal && hive_tty_restore(STDIN_FILENO, &app.saved) < 0)
+		r = -1;
 	hive_frames_read(&app.frames, &stats);
-	printf("%d of %d frames on time\n", (int)stats.on_time, (int)(stats.frames + stats.missed));
-	return hive_destroy(app.hive) < 0;
+	printf("%s%d of %d frames on time\n", app.is_terminal ? "\033[?1049l" : "", (int)stats.on_time,
+	       (int)(stats.frames + stats.missed));
+	return hive_destroy(app.hive) < 0 || r < 0 || app.error < 0;
 }

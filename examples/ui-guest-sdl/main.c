@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* usage: ui-guest-sdl [--headless [--frames N]] [--screenshot FILE.bmp]
  *
+ * --headless: plays N frames (120) by itself, looks at the last one, and ends: 0; 1 if it could not be seen, was blank or could not be written, or if
+ * there were fewer frames or no answers.
+ *
  * A game owns its loop: events, a picture, wait for the next frame. The hive is its guest: the wait is in poll(), at the hive's descriptor, and
  * hive_guest_step() runs what has come for the main worker. Sparks are moved by compute workers, a part each; the answers come
  * to this thread, so nothing here needs a lock.                                                                       */
@@ -35,7 +38,7 @@ struct game {
 	int mouse_x, mouse_y;
 	long frames, frames_wanted, answers;
 	const char *screenshot;
-	bool running, blank;
+	bool running, blank, failed; /* blank: or nobody could see it */
 };
 
 static float noise(uint32_t *state)
@@ -128,14 +131,17 @@ static void look_at_it(struct game *g)
 	const Uint32 *pixels;
 	int lit = 0;
 
-	if (!shot || SDL_RenderReadPixels(g->renderer, NULL, SDL_PIXELFORMAT_ARGB8888, shot->pixels, shot->pitch) < 0)
-		return;
-	pixels = shot->pixels;
-	for (int i = 0; i < WIDTH * HEIGHT; i++)
-		lit += pixels[i] != pixels[0];
+	g->failed = !shot ||
+	            SDL_RenderReadPixels(g->renderer, NULL, SDL_PIXELFORMAT_ARGB8888, shot->pixels, shot->pitch) < 0;
+	if (!g->failed) {
+		pixels = shot->pixels;
+		for (int i = 0; i < WIDTH * HEIGHT; i++)
+			lit += pixels[i] != pixels[0];
+		g->failed = g->screenshot && SDL_SaveBMP(shot, g->screenshot) < 0;
+	}
 	g->blank = lit < 100;
-	if (g->screenshot && SDL_SaveBMP(shot, g->screenshot) < 0)
-		fprintf(stderr, "%s\n", SDL_GetError());
+	if (g->failed)
+		fprintf(stderr, "ui-guest-sdl: %s\n", SDL_GetError());
 	SDL_FreeSurface(shot);
 }
 
@@ -236,6 +242,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "ui-guest-sdl: %s\n", SDL_GetError());
 		return 77;
 	}
+	g.blank = g.frames_wanted; /* until somebody has looked */
 	light(&g);
 	r = hive_create(&options, &g.hive);
 	if (r == 0)
@@ -249,5 +256,5 @@ int main(int argc, char **argv)
 	SDL_DestroyRenderer(g.renderer);
 	SDL_DestroyWindow(g.window);
 	SDL_Quit();
-	return r < 0 || g.blank || g.answers == 0;
+	return r < 0 || (g.frames_wanted && (g.failed || g.blank || g.frames < g.frames_wanted || g.answers == 0));
 }
