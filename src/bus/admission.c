@@ -67,7 +67,8 @@ static uint32_t level_next(const struct hive_bus *bus, uint32_t told)
 	return level;
 }
 
-/* One at a time tells, and goes on until what was told is true. Who finds somebody at it leaves word. */
+/* One at a time tells, and goes on until what was told is true. Who finds somebody at it leaves word. He writes down what he tells and looks at the
+ * ring again; who changes the ring looks at what was told afterwards: one of them sees the other.                              */
 static void tell_level(struct hive_bus *bus)
 {
 	uint32_t nobody = 0u, told, next;
@@ -79,7 +80,7 @@ static void tell_level(struct hive_bus *bus)
 			told = load_relaxed(&bus->level);
 			for (next = level_next(bus, told); next != told; next = level_next(bus, told)) {
 				told = next;
-				store_relaxed(&bus->level, told);
+				store_seq(&bus->level, told); /* LEVEL-5 (pairs with LEVEL-6) */
 				if (bus->on_level != NULL) {
 					bus->on_level(bus->hook_arg, (enum hive_bus_level)told);
 				}
@@ -96,7 +97,8 @@ void hive__bus_filled(struct hive_bus *bus, struct mpsc *ring, ATOMIC(uint32_t) 
 	uint64_t fill = mpsc_distance(load_relaxed(&ring->head_seen), number) + 1u; /* at least what it is */
 
 	if ((fill <= most) &&
-	    ((fill < bus->room[HIVE_BUS_LOW]) || (level_of(bus, (uint32_t)fill) <= load_relaxed(&bus->level)))) {
+	    ((fill < bus->room[HIVE_BUS_LOW]) ||
+	     (level_of(bus, (uint32_t)fill) <= load_seq(&bus->level)))) { /* LEVEL-6 (pairs with LEVEL-5) */
 		return;
 	}
 	fill = mpsc_fill(ring, MPSC_NUMBER(number + 1u));
@@ -106,7 +108,8 @@ void hive__bus_filled(struct hive_bus *bus, struct mpsc *ring, ATOMIC(uint32_t) 
 	while ((fill > most) && !cas_relaxed(depth_max, &most, (uint32_t)fill)) {
 		/* somebody else has seen more, or less */
 	}
-	if ((fill >= bus->room[HIVE_BUS_LOW]) && (level_of(bus, (uint32_t)fill) > load_relaxed(&bus->level))) {
+	if ((fill >= bus->room[HIVE_BUS_LOW]) &&
+	    (level_of(bus, (uint32_t)fill) > load_seq(&bus->level))) { /* LEVEL-6 (pairs with LEVEL-5) */
 		tell_level(bus);
 	}
 }
@@ -120,7 +123,7 @@ void hive__bus_emptied(struct hive_bus *bus, struct mpsc *ring)
 
 void hive__bus_calmer(struct hive_bus *bus)
 {
-	uint32_t told = load_relaxed(&bus->level);
+	uint32_t told = load_seq(&bus->level); /* LEVEL-6 (pairs with LEVEL-5) */
 
 	if ((told != 0u) && (level_next(bus, told) < told)) {
 		tell_level(bus);

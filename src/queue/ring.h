@@ -105,7 +105,7 @@ static inline uint64_t spsc_length(struct spsc *s)
 {
 	uint64_t head, tail = load_seq(&s->tail); /* SPSC-5 (pairs with SPSC-2) */
 
-	head = load_acquire(&s->head); /* SPSC-6 (pairs with SPSC-4) */
+	head = load_seq(&s->head); /* SPSC-6 (pairs with SPSC-4) */
 	return ((int64_t)(tail - head) > 0) ? tail - head : 0u;
 }
 
@@ -314,7 +314,7 @@ static inline uint64_t mpsc_next(struct mpsc *m)
 /* Any thread. The number of the oldest message, or of the next one. */
 static inline uint64_t mpsc_oldest(struct mpsc *m)
 {
-	return load_acquire(&m->head); /* MPSC-9 (pairs with MPSC-7 and MPSC-8) */
+	return load_seq(&m->head); /* MPSC-9 (pairs with MPSC-7 and MPSC-8) */
 }
 
 /* Any thread. How many are inside, puts under way too; approximate while others work on it. Sees everything whose poster has already
