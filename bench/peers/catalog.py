@@ -57,11 +57,11 @@ PEERS.update(
             "own thread runs the task and no other one is woken; look_p50_ns is with the habit of the other peers' poster, which looks for 3 us first. Timers are "
             "AfterFunc's, armed by Reset. mixed: hogs on T goroutines, GOMAXPROCS=T+2; with T alone tiny tasks wait for tens of milliseconds. No post_to: "
             "there is no named worker."),
-    boost_fiber=Peer(tuple(name for name in FIBERS if name != "skynet_fiber"), ["libboost-fiber-dev"], "/usr/include/boost/fiber/all.hpp",
+    boost_fiber=Peer(tuple(name for name in FIBERS if name != "skynet_fiber"), ["libboost-fiber-dev"], "/usr/share/doc/libboost-fiber-dev",
                      cxx("boost_fiber.cpp", "-lboost_fiber", "-lboost_context"),
                      "Fibers of one thread each, shared between threads by an algorithm that has a lock. Without skynet_fiber: a million leaves take "
                      "3.5 GiB and ten seconds in the best of the forms that were tried."),
-    boost_context=Peer(("switch",), ["libboost-context-dev"], "/usr/include/boost/context/detail/fcontext.hpp",
+    boost_context=Peer(("switch",), ["libboost-context-dev"], "/usr/share/doc/libboost-context-dev",
                        cxx("boost_context.cpp", "-lboost_context"), "The bare switch of stacks, without a scheduler."),
 )
 
@@ -153,7 +153,7 @@ PEERS.update(
               floor=True),
     bare_list=Peer(("spawn_local",), ["gcc"], "/usr/bin/gcc", cc_peer("floor_list.c"),
                    "An array of functions and arguments that one thread appends to and then calls: nobody else can take one. T has no meaning here.", floor=True),
-    bare_switch=Peer(("yield",), ["libboost-context-dev"], "/usr/include/boost/context/detail/fcontext.hpp",
+    bare_switch=Peer(("yield",), ["libboost-context-dev"], "/usr/share/doc/libboost-context-dev",
                      cxx("boost_context.cpp", "-lboost_context"),
                      "Two stacks that switch to each other directly, by Boost.Context: a yield that asks nobody who is next. T has no meaning here.", floor=True),
     futex=Peer(("ping", "ping_hot"), ["gcc"], "/usr/bin/gcc", cc_peer("floor_futex.c", POOL),
