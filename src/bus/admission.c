@@ -75,8 +75,8 @@ static void tell_level(struct hive_bus *bus)
 
 	(void)exchange_seq(&bus->level_news, 1u); /* LEVEL-1 (pairs with LEVEL-4) */
 	while ((load_seq(&bus->level_news) != 0u) &&
-	       cas_seq(&bus->level_role, &nobody, 1u)) {           /* LEVEL-2 (pairs with LEVEL-3) */
-		while (exchange_seq(&bus->level_news, 0u) != 0u) { /* LEVEL-4 (pairs with LEVEL-1) */
+	       cas_seq(&bus->level_role, &nobody, 1u)) {               /* LEVEL-2 (pairs with LEVEL-3) */
+		while (exchange_acquire(&bus->level_news, 0u) != 0u) { /* LEVEL-4 (pairs with LEVEL-1) */
 			told = load_relaxed(&bus->level);
 			for (next = level_next(bus, told); next != told; next = level_next(bus, told)) {
 				told = next;

@@ -43,12 +43,12 @@ static void set_hold(struct hive_bus *bus, uint32_t hold)
 	(void)exchange_seq(&bus->hold, hold); /* HOLD-1 (pairs with HOLD-2) */
 }
 
-/* What was accepted before this is below the ends. */
+/* What was accepted before this is below the ends. Who has not seen one passes it, which is allowed: no order. */
 static void set_ends(struct hive_bus *bus)
 {
-	(void)exchange_seq(&bus->end, mpsc_next(&bus->ring)); /* END-1 (pairs with END-2) */
+	store_relaxed(&bus->end, mpsc_next(&bus->ring));
 	for (uint32_t i = 0u; i < bus->workers; i++) {
-		(void)exchange_seq(&bus->worker[i].end, mpsc_next(&bus->worker[i].box)); /* END-1 (pairs with END-2) */
+		store_relaxed(&bus->worker[i].end, mpsc_next(&bus->worker[i].box));
 	}
 }
 
@@ -144,7 +144,7 @@ int hive_bus_start(struct hive_bus *bus)
 	if (state == (uint32_t)BUS_CREATED) {
 		r = bus->home->start(bus);
 		if (r == 0) {
-			store_seq(&bus->state, (uint32_t)BUS_RUNNING); /* STATE-1 (pairs with STATE-2) */
+			store_release(&bus->state, (uint32_t)BUS_RUNNING); /* STATE-1 (pairs with STATE-2) */
 			mpsc_open(&bus->ring);
 			for (uint32_t i = 0u; i < bus->workers; i++) {
 				mpsc_open(&bus->worker[i].box);
@@ -255,7 +255,7 @@ static int stop_running(struct hive_bus *bus, enum hive_stop_mode mode, int64_t 
 		return (r == -ETIMEDOUT) ? -EINPROGRESS : r;
 	}
 	hive__bus_drop_rest(bus);
-	store_seq(&bus->state, (uint32_t)BUS_STOPPED); /* STATE-1 (pairs with STATE-2) */
+	store_relaxed(&bus->state, (uint32_t)BUS_STOPPED); /* to all but who has control no news after STOPPING */
 	return drained;
 }
 
@@ -275,7 +275,7 @@ int hive_bus_stop(struct hive_bus *bus, enum hive_stop_mode mode, int64_t deadli
 	if (state == (uint32_t)BUS_STOPPED) {
 		r = -EALREADY;
 	} else if (state == (uint32_t)BUS_CREATED) {
-		store_seq(&bus->state, (uint32_t)BUS_STOPPED); /* STATE-1 (pairs with STATE-2) */
+		store_relaxed(&bus->state, (uint32_t)BUS_STOPPED); /* nobody was let in, or waits to be */
 	} else {
 		r = stop_running(bus, mode, deadline_ns);
 	}
@@ -290,7 +290,8 @@ int hive_bus_destroy(struct hive_bus *bus)
 	if (bus == NULL) {
 		return 0;
 	}
-	state = load_seq(&bus->state); /* STATE-2 (pairs with STATE-1) */
+	/* Nobody is inside another call, and the caller knows that by an order of his own. */
+	state = load_relaxed(&bus->state);
 	if ((state == (uint32_t)BUS_RUNNING) || (state == (uint32_t)BUS_STOPPING)) {
 		return -EBUSY;
 	}

@@ -127,8 +127,8 @@ static void wait_for_room(struct bus_worker *d)
 {
 	struct hive_bus *bus = d->bus;
 
-	(void)exchange_seq(&bus->starved, 1u);                       /* STARVED-1 (pairs with STARVED-2) */
-	if (!room_anywhere(bus) && (load_seq(&bus->ending) == 0u)) { /* ENDING-2 (pairs with ENDING-1) */
+	(void)exchange_seq(&bus->starved, 1u); /* STARVED-1 (pairs with STARVED-2) */
+	if (!room_anywhere(bus) && (load_relaxed(&bus->ending) == 0u)) {
 		(void)parker_park(&d->parker, HIVE_FOREVER);
 	}
 	store_relaxed(&bus->starved, 0u);
@@ -140,7 +140,8 @@ bool hive__bus_deal(struct bus_worker *d)
 	bool starved = false, some = false;
 	uint32_t dealt = 0u;
 
-	store_seq(&d->busy, 1u); /* BUSY-1 (pairs with BUSY-2) */
+	/* It does not look at the hold; and who sees by the ring's head that it has taken sees this. So no order. */
+	store_relaxed(&d->busy, 1u);
 	while ((dealt < (uint32_t)BATCH) && deal_one(bus, &starved)) {
 		dealt++;
 	}
@@ -177,8 +178,9 @@ void hive__bus_took(struct bus_worker *w)
 			hive__bus_tell(bus, &bus->room_event);
 		}
 	}
-	if ((load_seq(&bus->starved) != 0u) &&
-	    (exchange_seq(&bus->starved, 0u) != 0u)) { /* STARVED-2 (pairs with STARVED-1) */
+	/* The look is what counts. Of several whom it shows the same one wakes, and needs no order for that: the token has its own. */
+	if ((load_seq(&bus->starved) != 0u) && /* STARVED-2 (pairs with STARVED-1) */
+	    (exchange_relaxed(&bus->starved, 0u) != 0u)) {
 		parker_unpark(&bus->worker[bus->workers].parker);
 	}
 }

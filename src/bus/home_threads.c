@@ -42,7 +42,7 @@ static void thread_main(void *arg)
 
 	store_seq(&w->setup, r); /* SETUP-1 (pairs with SETUP-2) */
 	hive__bus_tell(bus, &bus->settled);
-	while ((r == 0) && (load_seq(&bus->ending) == 0u)) { /* ENDING-2 (pairs with ENDING-1) */
+	while ((r == 0) && (load_relaxed(&bus->ending) == 0u)) { /* who does not see it finds the token when it parks */
 		bool more = (w->index < bus->workers) ? hive__bus_work(w, UINT32_MAX) : hive__bus_deal(w);
 
 		if (!more) {
@@ -58,7 +58,7 @@ static uint32_t threads_of(const struct hive_bus *bus)
 
 static void end_threads(struct hive_bus *bus, uint32_t count)
 {
-	store_seq(&bus->ending, 1u); /* ENDING-1 (pairs with ENDING-2) */
+	store_relaxed(&bus->ending, 1u); /* the tokens hand it on */
 	for (uint32_t i = 0u; i < count; i++) {
 		parker_unpark(&bus->worker[i].parker);
 	}

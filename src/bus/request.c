@@ -132,12 +132,12 @@ int hive_bus_request(struct hive_bus *bus, const struct hive_bus_message *messag
 	turn = (turn_of(load_relaxed(&cell->state)) + 1u) & 0x1fffffffu;
 	cell->reply = ret_reply;
 	cell->bytes = bytes;
-	store_seq(&cell->state, state_of(turn, REPLY_AWAITED)); /* REPLY-1 (pairs with REPLY-2) */
+	store_relaxed(&cell->state, state_of(turn, REPLY_AWAITED)); /* who replies has the cell by the ring */
 	r = hive__bus_put(bus, message, type, number, turn, deadline_ns);
 	if (r == 0) {
 		r = await_reply(bus, cell, turn, deadline_ns);
 	}
-	store_seq(&cell->state, state_of(turn, REPLY_NONE)); /* REPLY-1 (pairs with REPLY-2) */
+	store_relaxed(&cell->state, state_of(turn, REPLY_NONE)); /* the next asker has it by the lock of tables */
 	give_cell(bus, number);
 	return r;
 }
@@ -160,8 +160,9 @@ int hive_bus_reply(const struct hive_bus_header *header, const void *reply, size
 	                                               offsetof(struct bus_hand, envelope));
 	cell = &hand->of.bus->request[envelope->request - 1u];
 	state = state_of((uint32_t)envelope->asked, REPLY_AWAITED);
-	if (!cas_seq(&cell->state, &state,
-	             state_of((uint32_t)envelope->asked, REPLY_WRITING))) { /* REPLY-1 (pairs with REPLY-2) */
+	/* One of several gets the buffer; that it is there was handed on by the ring. What another one read whose reply did not fit was before. */
+	if (!cas_acquire(&cell->state, &state,
+	                 state_of((uint32_t)envelope->asked, REPLY_WRITING))) { /* REPLY-2 (pairs with REPLY-1) */
 		bool same = turn_of(state) == (uint32_t)envelope->asked;
 
 		return (same && ((state & 7u) != (uint32_t)REPLY_NONE)) ? -EALREADY : -ENOENT;

@@ -103,7 +103,7 @@ bool hive__bus_rest(struct bus_worker *w)
 	w->searching = false;
 	w->announced = true; /* before others may see it rest: from there on it may run elsewhere */
 	(void)idle_announce(idle, w->index, found, 0u);
-	found = anything(w) || (load_seq(&w->bus->ending) != 0u); /* ENDING-2 (pairs with ENDING-1) */
+	found = anything(w) || (load_relaxed(&w->bus->ending) != 0u);
 	if (!found) {
 		return true;
 	}

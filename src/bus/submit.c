@@ -269,10 +269,10 @@ static bool replace_lower(struct hive_bus *bus, const struct put *put)
 static bool begin_call(struct hive_bus *bus, struct bus_caller *caller)
 {
 	(void)add_seq(&bus->callers, 1u); /* CALL-1 (pairs with CALL-2) */
-	if ((load_seq(&bus->hold) != 0u) ||
-	    (load_seq(&bus->state) !=
-	     (uint32_t)BUS_RUNNING)) {            /* HOLD-2 (pairs with HOLD-1), STATE-2 (pairs with STATE-1) */
-		(void)sub_seq(&bus->callers, 1u); /* CALL-1 (pairs with CALL-2) */
+	/* Who stops sets the hold after the state: that keeps him and us apart, and of the state only the start must be seen. */
+	if ((load_seq(&bus->hold) != 0u) ||                         /* HOLD-2 (pairs with HOLD-1) */
+	    (load_acquire(&bus->state) != (uint32_t)BUS_RUNNING)) { /* STATE-2 (pairs with STATE-1) */
+		(void)sub_seq(&bus->callers, 1u);                   /* CALL-1 (pairs with CALL-2) */
 		hive__bus_tell(bus, &bus->settled);
 		return false;
 	}
@@ -385,8 +385,8 @@ int hive_bus_call(struct hive_bus *bus, const struct hive_bus_message *message)
 		return r;
 	}
 	if (!begin_call(bus, &caller)) {
-		return (load_seq(&bus->state) == (uint32_t)BUS_RUNNING) ? -EBUSY
-		                                                        : -ESHUTDOWN; /* STATE-2 (pairs with STATE-1) */
+		/* What refused the call had seen as much of the state. */
+		return (load_relaxed(&bus->state) == (uint32_t)BUS_RUNNING) ? -EBUSY : -ESHUTDOWN;
 	}
 	(void)add_relaxed(&bus->called, 1u);
 	r = run_here(bus, &put, &caller);

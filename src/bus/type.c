@@ -65,13 +65,14 @@ int hive__bus_run(struct hive_bus *bus, struct bus_hand *hand, const void *paylo
 
 /* ---- subscriptions ---- */
 
-/* Which one; -1: none is free. Free means: off, and nobody may be calling it still. */
+/* Which one; -1: none is free. Free means: off, and nobody may be calling it still. Who unsubscribed has seen that of the life before, and the
+ * lock hands it on; who comes late finds it off. So the look at the calls needs no order.                              */
 static int32_t free_subscription(struct hive_bus *bus)
 {
 	for (uint32_t i = 0u; i < bus->subscriptions; i++) {
 		struct bus_subscription *s = &bus->subscription[i];
 
-		if (!s->taken && (load_seq(&s->calls) == 0u)) { /* SUB-4 (pairs with SUB-1 and SUB-5) */
+		if (!s->taken && (load_relaxed(&s->calls) == 0u)) {
 			return (int32_t)i;
 		}
 	}
@@ -101,7 +102,7 @@ int hive_bus_subscribe(struct hive_bus *bus, uint32_t type, hive_bus_fn *handle,
 		s->type = (uint32_t)found;
 		s->handle = handle;
 		s->context = context;
-		store_seq(&s->state, (life << 1u) | 1u); /* SUB-3 (pairs with SUB-2) */
+		store_release(&s->state, (life << 1u) | 1u); /* SUB-3 (pairs with SUB-2) */
 		(void)or_relaxed(&bus->type[found].subscriptions, (uint64_t)1 << (uint32_t)slot);
 		*ret_subscription = (life << 6u) | (uint32_t)slot;
 	}
