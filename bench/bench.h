@@ -44,7 +44,7 @@ struct bench_params {
 	const struct hive_core_ops *core; /* NULL: the library's choice */
 	const char *load;                 /* mixed_ui: only this one; NULL: all */
 	bool ui;                          /* the main worker has the manners of a UI */
-	bool realtime;                    /* mixed_ui: and is let in before all others */
+	bool ordinary;                    /* mixed_ui: but does not ask for real-time priority */
 	/* input and output */
 	enum bench_style style;
 	int32_t connections, idle, depth, deadline_ms;

@@ -30,7 +30,7 @@ static const char usage_text[] =
 	"  --timers KIND      how the workers keep their timers: heap or wheel\n"
 	"  --order NAME       of local tasks: newest or oldest first; default: the preset's\n"
 	"  --load NAME        mixed_ui: only this load: compute, timers, posts, block, updates\n"
-	"  --realtime         mixed_ui: the main worker has real-time priority, for which one needs a privilege\n"
+	"  --ordinary         mixed_ui: the main worker does not ask for real-time priority, as if it were not allowed\n"
 	"  --style NAME       echo_server, file_…: fibers, ops (callbacks); for the server also raw (a plain epoll loop),\n"
 	"                     lent (callbacks that repeat, with buffers that are lent) and sources (a source for each\n"
 	"                     connection, and the program's own recv and send); bus…: dispatcher, key, hive;\n"
@@ -163,7 +163,7 @@ enum option_id {
 	OPTION_TIMERS,
 	OPTION_ORDER,
 	OPTION_LOAD,
-	OPTION_REALTIME,
+	OPTION_ORDINARY,
 	OPTION_STYLE,
 	OPTION_CONNECTIONS,
 	OPTION_IDLE,
@@ -204,7 +204,7 @@ static const struct option known[] = {
 	{ "timers", required_argument, NULL, OPTION_TIMERS },
 	{ "order", required_argument, NULL, OPTION_ORDER },
 	{ "load", required_argument, NULL, OPTION_LOAD },
-	{ "realtime", no_argument, NULL, OPTION_REALTIME },
+	{ "ordinary", no_argument, NULL, OPTION_ORDINARY },
 	{ "style", required_argument, NULL, OPTION_STYLE },
 	{ "connections", required_argument, NULL, OPTION_CONNECTIONS },
 	{ "idle", required_argument, NULL, OPTION_IDLE },
@@ -302,8 +302,8 @@ static bool apply_flag(struct options *options, int option)
 		return options->params.pin = true;
 	case OPTION_NO_STEALING:
 		return options->params.no_stealing = true;
-	case OPTION_REALTIME:
-		return options->params.realtime = true;
+	case OPTION_ORDINARY:
+		return options->params.ordinary = true;
 	case OPTION_ALONE:
 		return options->params.alone = true;
 	case OPTION_COLD:

@@ -16,7 +16,7 @@ static int attach_one(struct rig *rig, const struct bench_params *params, enum h
 		options.local_budget = params->budget ? params->budget : options.local_budget;
 		options.steal_attempts = params->no_stealing ? HIVE_OFF : options.steal_attempts;
 		options.ui = params->ui && index == 0;
-		options.realtime = options.ui && params->realtime ? 1 : 0;
+		options.realtime = params->ordinary ? HIVE_OFF : 0;
 	}
 	if (params->pin) {
 		cpu = machine_allowed_cpu((size_t)index);

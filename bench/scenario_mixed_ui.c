@@ -4,6 +4,7 @@
 #include "rig.h"
 #include "tally.h"
 #include "ui_loads.h"
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,6 +32,7 @@ struct ui {
 	int64_t end_ns;
 	struct halts halts;
 	bool sees_halts;
+	bool realtime; /* so the main worker is scheduled */
 };
 
 static void on_frame(struct hive_frames *clock, const struct hive_frame *frame)
@@ -43,6 +45,7 @@ static void on_frame(struct hive_frames *clock, const struct hive_frame *frame)
 static void start_clock(void *arg)
 {
 	struct ui *ui = arg;
+	ui->realtime = (sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) == SCHED_FIFO;
 	hive_frames_init(&ui->clock, on_frame, ui);
 	frames_begin(&ui->frames, sync_now() + FRAMES_PERIOD_NS);
 	int error = hive_frames_start(&ui->clock, FRAMES_PERIOD_NS);
@@ -209,6 +212,7 @@ static void put(struct record *result, const char *load, const char *name, doubl
 static void put_load(struct ui *ui, const struct load *load, struct record *result)
 {
 	int64_t expected = frames_expected(&ui->frames, ui->end_ns);
+	put(result, load->name, "realtime", ui->realtime);
 	put(result, load->name, "frames", (double)expected);
 	put(result, load->name, "frames_on_time", frames_share(&ui->frames, ui->end_ns));
 	put(result, load->name, "missed", (double)(expected - ui->frames.drawn));

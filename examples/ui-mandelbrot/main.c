@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* usage: ui-mandelbrot [--headless [--frames N]] [--screenshot FILE] [--load LETTERS] [--realtime]
+/* usage: ui-mandelbrot [--headless [--frames N]] [--screenshot FILE] [--load LETTERS] [--ordinary]
  *
  * --headless: plays N frames (300) of dragging and zooming, says how late they were, and ends: 0; 1 if the picture is blank, or a load did not
  * come. It needs a display all the same, Xvfb will do. --screenshot: what is to be seen at the end of that, as PNG. --load: trouble on
- * purpose (load.h). --realtime: the window's thread is let in before all others; one needs a privilege.                     */
+ * purpose (load.h). --ordinary: the window's thread does not ask to be let in before all others.                             */
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,8 +59,8 @@ static bool read_options(int argc, char **argv, struct window *w, struct hive_wo
 			w->screenshot = argv[++i];
 		else if (strcmp(argv[i], "--load") == 0 && i + 1 < argc)
 			letters = argv[++i];
-		else if (strcmp(argv[i], "--realtime") == 0)
-			ui->realtime = 1;
+		else if (strcmp(argv[i], "--ordinary") == 0)
+			ui->realtime = HIVE_OFF;
 		else
 			return false;
 	}
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
 	int r;
 
 	if (!read_options(argc, argv, &w, &ui)) {
-		fputs("usage: ui-mandelbrot [--headless [--frames N]] [--screenshot FILE] [--load abcd] [--realtime]\n",
+		fputs("usage: ui-mandelbrot [--headless [--frames N]] [--screenshot FILE] [--load abcd] [--ordinary]\n",
 		      stderr);
 		return 2;
 	}

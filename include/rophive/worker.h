@@ -51,7 +51,8 @@ struct hive_worker_options {
 	 * it runs the hive; its timer slack and time slice are shortened meanwhile. A guest's host keeps its thread as it is, but for cpus. */
 	int32_t nice; /* default: compute workers at least 5, beside a worker with `ui` that was attached before 19, and slices of 10 ms; IO workers as they are; HIVE_OFF: leave it */
 	/* SCHED_FIFO, priority 1–99; -EPERM from run, start or attach if not allowed. For who does little, and at once: a thread that computes for long
-	 * keeps its CPU from everybody else. Threads and processes that it starts are ordinary ones.                                */
+	 * keeps its CPU from everybody else. Threads and processes that it starts are ordinary ones. 0: none; ui: 1 where the system allows it and
+	 * there is a second CPU, unless nice or batch are set here or the thread is nice already. HIVE_OFF: none for a ui either.       */
 	int32_t realtime;
 	bool batch;           /* SCHED_BATCH; not with realtime */
 	const uint16_t *cpus; /* pin to these; copied */

@@ -137,6 +137,17 @@ int hive__thread_realtime(int priority)
 	return sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param) < 0 ? -errno : 0;
 }
 
+bool hive__thread_realtime_if_allowed(int priority)
+{
+	struct scheduling s = { .size = sizeof s };
+	int saved = errno;
+	bool plain = syscall(SYS_sched_getattr, 0, &s, sizeof s, 0) == 0 && s.policy == SCHED_OTHER && s.nice <= 0;
+	bool given = plain && hive__thread_realtime(priority) == 0;
+
+	errno = saved;
+	return given;
+}
+
 struct thread_policy hive__thread_policy(void)
 {
 	struct scheduling s = { .size = sizeof s, .policy = SCHED_OTHER };

@@ -405,6 +405,8 @@ static inline int64_t hive__slice_asked(const struct worker *w)
 {
 	return w->setup.ui ? TUNE_UI_SLICE_NS : TUNE_IO_SLICE_NS;
 }
+/* Its own thread. 1: it has real-time priority now, 0: it is as it was. -EPERM. */
+int hive__ask_realtime(const struct worker *w);
 int hive__worker_open(struct worker *w);
 void hive__worker_close(struct worker *w);
 void hive__worker_start(struct worker *w);

@@ -135,17 +135,16 @@ static int descriptor_of(struct hive_core *core, int *ret_fd)
  * not.                                                                                                                       */
 static int dress_main(struct worker *main, bool is_guest)
 {
-	bool realtime = main->setup.realtime > 0 && !is_guest;
-	int r = 0;
+	int r;
 
 	main->policy_before = hive__thread_policy();
 	main->slack_before = hive__thread_timer_slack(0); /* which is another one while the policy is */
-	if (realtime)
-		r = hive__thread_realtime(main->setup.realtime);
+	r = is_guest ? 0 : hive__ask_realtime(main);
+	main->is_realtime = r > 0;
 	if (r < 0 || main->setup.cpu_count == 0)
 		return r;
 	r = hive__thread_pin(main->setup.cpus, main->setup.cpu_count);
-	if (r < 0 && realtime) {
+	if (r < 0 && main->is_realtime) {
 		hive__thread_restore_policy(main->policy_before);
 		hive__thread_timer_slack(main->slack_before);
 	}
@@ -203,7 +202,7 @@ static void run_main(struct hive *hive, struct worker *main)
 		;
 	hive__worker_end(main);
 	hive__set_current(NULL);
-	if (main->setup.realtime > 0)
+	if (main->is_realtime)
 		hive__thread_restore_policy(main->policy_before);
 	hive__thread_timer_slack(main->slack_before);
 	hive__thread_slices(0);

@@ -59,7 +59,7 @@ int hive__setup_check(const struct hive_worker_options *o)
 		return -EINVAL;
 	if ((uint32_t)o->timers > HIVE_TIMERS_WHEEL || (o->kind == HIVE_WORKER_COMPUTE && o->timers))
 		return -EINVAL;
-	if (!at_least(o->nice, -20, 19) || !at_least(o->realtime, 0, 99) || (o->cpu_count > 0 && !o->cpus) ||
+	if (!at_least(o->nice, -20, 19) || !at_least(o->realtime, HIVE_OFF, 99) || (o->cpu_count > 0 && !o->cpus) ||
 	    o->cpu_count > UINT16_MAX || (o->realtime > 0 && o->batch))
 		return -EINVAL;
 	return 0;
@@ -185,6 +185,13 @@ static void fill_manners(struct worker_setup *s, const struct hive_worker_option
 	s->pool_first = s->last_now = false;
 }
 
+/* Whoever says how the thread shall be treated has the last word. With one CPU nobody else, the display's server for one, would have a place to
+ * go to while it is busy.                                                                                                 */
+static bool may_ask_realtime(const struct hive *hive, const struct hive_worker_options *o)
+{
+	return o->ui && o->realtime == 0 && o->nice == 0 && !o->batch && hive->cpus > 1;
+}
+
 static void fill_parameters(const struct hive *hive, struct worker_setup *s, const struct hive_worker_options *o)
 {
 	fill_defaults(hive, s, or_default(o->local_capacity, TUNE_LOCAL_CAPACITY), hive__oldest_first(hive, o));
@@ -208,6 +215,7 @@ static void fill_parameters(const struct hive *hive, struct worker_setup *s, con
 	s->nice = or_default(o->nice, HIVE_OFF);
 	s->nice_by_default = o->nice == 0 && o->kind == HIVE_WORKER_COMPUTE;
 	fill_manners(s, o);
+	s->realtime_if_allowed = may_ask_realtime(hive, o);
 	if (o->no_steal)
 		s->steal_attempts = HIVE_OFF;
 }
@@ -215,7 +223,7 @@ static void fill_parameters(const struct hive *hive, struct worker_setup *s, con
 /* Checked options become the worker's setup. 0, -ENOMEM, -ENOTSUP. */
 int hive__setup_fill(struct hive *hive, struct worker *w, const struct hive_worker_options *o)
 {
-	struct worker_setup s = { .realtime = o->realtime,
+	struct worker_setup s = { .realtime = o->realtime > 0 ? o->realtime : 0,
 		                  .batch = o->batch,
 		                  .outbox = !o->no_outbox,
 		                  .stealing = !o->no_steal,

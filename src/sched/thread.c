@@ -13,17 +13,26 @@ static void give_way(bool shows)
 		hive__thread_slices(TUNE_UI_COMPUTE_SLICE_NS);
 }
 
+/* Before all that is ordinary: because the program demands it, or because it is a UI thread and the system allows it. */
+int hive__ask_realtime(const struct worker *w)
+{
+	if (w->setup.realtime > 0) {
+		int r = hive__thread_realtime(w->setup.realtime);
+
+		return r < 0 ? r : 1;
+	}
+	return w->setup.realtime_if_allowed && hive__thread_realtime_if_allowed(TUNE_UI_REALTIME);
+}
+
 static int apply_schedule(const struct worker *w)
 {
 	int r;
 
 	if (w->kind == HIVE_WORKER_IO)
 		hive__thread_slices(hive__slice_asked(w));
-	if (w->setup.realtime > 0) {
-		r = hive__thread_realtime(w->setup.realtime);
-		if (r < 0)
-			return r;
-	}
+	r = hive__ask_realtime(w);
+	if (r < 0)
+		return r;
 	if (w->setup.batch) {
 		r = hive__thread_batch();
 		if (r < 0)

@@ -166,6 +166,8 @@ static inline int32_t tune_local_budget(int32_t capacity)
 #define TUNE_UI_COMPUTE_SLICE_NS 10000000
 /* The slice that such a worker asks for, as TUNE_IO_SLICE_NS: the shortest that the system gives. [ns]  Bench: hive-bench-ui. */
 #define TUNE_UI_SLICE_NS 100000
+/* The real-time priority that it asks for, the lowest there is: before all that is ordinary, behind all that is real-time on purpose (decision 0024). [priority, fixed] */
+#define TUNE_UI_REALTIME 1
 
 /* Fibers that a worker may begin without a write that all workers share. [fibers, fixed]  Bench: skynet_fiber. */
 #define TUNE_HOLDS 64

@@ -38,6 +38,7 @@ struct worker_setup { /* the options of a worker, checked and with defaults fill
 	bool keeps_out;   /* of the pool, while there are others for it */
 	int32_t nice, realtime;
 	bool adaptive; /* local_budget is where it begins */
+	bool realtime_if_allowed; /* and as it is where it is not */
 	bool nice_by_default, batch, outbox, stealing, keep_signals;
 	hive_fn *on_start, *on_stop, *on_park, *on_unpark;
 	void *hook_arg;
@@ -113,6 +114,7 @@ struct worker {
 	bool abandoned;                     /* L registry_lock  its detach did not wait for the end */
 	bool has_thread;                    /* L registry_lock */
 	sigset_t creator_signals;           /* I  mask of the thread that gave it its thread */
+	bool is_realtime;                   /* O  main worker: the thread of hive_run() was given real-time priority */
 	struct thread_policy policy_before; /* O  main worker: how the thread of hive_run() was scheduled */
 	int64_t slack_before;               /* O  likewise its timer slack */
 	uint64_t thread;                    /* L registry_lock */

@@ -167,6 +167,12 @@ int hive__thread_realtime(int priority)
 	return 0;
 }
 
+bool hive__thread_realtime_if_allowed(int priority)
+{
+	(void)priority;
+	return false;
+}
+
 struct thread_policy hive__thread_policy(void)
 {
 	return (struct thread_policy){ 0 };

@@ -216,7 +216,7 @@ static bool worker_is_good(const struct hive_worker_options *o)
 		return false;
 	if (o->pool_batch < 0 || o->pool_batch > 256 || o->steal_attempts < -1 || o->slice_ns < 0 || o->spin_ns < -1)
 		return false;
-	return o->nice >= -20 && o->nice <= 19 && o->realtime >= 0 && o->realtime <= 99 &&
+	return o->nice >= -20 && o->nice <= 19 && o->realtime >= HIVE_OFF && o->realtime <= 99 &&
 	       !(o->realtime > 0 && o->batch) && (o->cpu_count == 0 || (o->cpus && o->cpu_count <= UINT16_MAX));
 }
 

@@ -48,7 +48,7 @@ TEST(worker_options_out_of_range_are_refused)
 	refuse(hive, (struct hive_worker_options){ .nice = 20 });
 	refuse(hive, (struct hive_worker_options){ .nice = -21 });
 	refuse(hive, (struct hive_worker_options){ .realtime = 100 });
-	refuse(hive, (struct hive_worker_options){ .realtime = -1 });
+	refuse(hive, (struct hive_worker_options){ .realtime = -2 });
 	refuse(hive, (struct hive_worker_options){ .realtime = 1, .batch = true });
 	refuse(hive, (struct hive_worker_options){ .cpu_count = 1 });
 	refuse(hive, (struct hive_worker_options){ .cpu_count = UINT16_MAX + 1, .cpus = cpus });
@@ -398,6 +398,61 @@ TEST(realtime_of_the_main_worker_is_applied_or_refused)
 	CHECK_EQ(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, SCHED_OTHER);
 	for (int i = 0; i < 3; i++)
 		gate_destroy(&views[i].seen);
+	CHECK_OK(hive_destroy(hive));
+}
+
+/* Without having demanded it: where it is not allowed, it runs as it is. */
+TEST(a_ui_is_real_time_where_that_is_allowed)
+{
+	struct hive_worker_options demand = { .realtime = 1 }, ui = { .ui = true },
+				   ordinary = { .ui = true, .realtime = HIVE_OFF };
+	struct hive *hive = real_start((struct hive_options){ .io_workers = 1 });
+	int allowed = hive_attach(hive, &demand, NULL);
+	struct view v;
+
+	CHECK(allowed == 0 || allowed == -EPERM);
+	real_end(hive, HIVE_DRAIN);
+	view_worker(ui, &v);
+	CHECK_EQ(v.policy, allowed == 0 && hive_cpus() > 1 ? SCHED_FIFO : SCHED_OTHER);
+	view_worker(ordinary, &v);
+	CHECK_EQ(v.policy, SCHED_OTHER);
+	if (allowed < 0)
+		test_skip("no right to real-time priority");
+}
+
+/* The thread of hive_run() as well, for as long. */
+TEST(the_main_worker_is_real_time_as_a_ui_and_as_it_was_after_that)
+{
+	struct hive_worker_options o = { .ui = true };
+	struct hive *hive = real_create((struct hive_options){ .io = &o, .io_workers = 1 });
+	struct view views[2];
+
+	for (int i = 0; i < 2; i++)
+		gate_init(&views[i].seen);
+	CHECK_OK(hive_post_to(hive, HIVE_WORKER_MAIN, look_and_attach, views));
+	CHECK_OK(hive_run(hive));
+	CHECK(views[0].policy == SCHED_FIFO || views[0].policy == SCHED_OTHER);
+	CHECK_EQ(views[1].policy, SCHED_OTHER);
+	CHECK_EQ(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, SCHED_OTHER);
+	for (int i = 0; i < 2; i++)
+		gate_destroy(&views[i].seen);
+	CHECK_OK(hive_destroy(hive));
+}
+
+/* It does other things, too. */
+TEST(the_host_of_a_guest_stays_as_it_is)
+{
+	struct hive_worker_options o = { .ui = true };
+	struct hive *hive = real_create((struct hive_options){ .io = &o, .io_workers = 1 });
+	int64_t wait_ns;
+	int fd, r = 0;
+
+	CHECK_OK(hive_guest_start(hive, &fd));
+	CHECK_EQ(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, SCHED_OTHER);
+	CHECK_OK(hive_stop(hive, HIVE_NOW, HIVE_NOWAIT));
+	while (r == 0)
+		r = hive_guest_step(hive, &wait_ns);
+	CHECK_ERR(r, -ESHUTDOWN);
 	CHECK_OK(hive_destroy(hive));
 }
 

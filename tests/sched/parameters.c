@@ -142,7 +142,7 @@ TEST(parameters_out_of_their_domain_are_refused)
 		{ .nice = 20 },
 		{ .nice = -21 },
 		{ .realtime = 100 },
-		{ .realtime = -1 },
+		{ .realtime = -2 },
 		{ .cpu_count = 1 },
 		{ .kind = (enum hive_worker_kind)2 },
 		{ .reserved = { 0, 1 } },

@@ -62,6 +62,34 @@ TEST(ui_is_a_set_of_parameters_whatever_the_preset)
 	}
 }
 
+/* It asks for real-time priority by itself, but has no last word in how its thread is treated, and takes nobody's only CPU. */
+TEST(a_ui_may_be_real_time_unless_anything_else_was_asked_for)
+{
+	static const struct hive_worker_options decline[] = {
+		{ .ui = true, .realtime = HIVE_OFF },
+		{ .ui = true, .batch = true },
+		{ .ui = true, .nice = 3 },
+		{ .ui = true, .nice = HIVE_OFF },
+		{ .ui = true, .realtime = 7 }, /* which is no question but a demand */
+		{ .ui = false },
+		{ .realtime = HIVE_OFF },
+	};
+	struct fake f = { 0 };
+
+	fake_create(&f, (struct hive_options){ 0 });
+	f.hive->cpus = 2;
+	CHECK(setup_with(&f, (struct hive_worker_options){ .ui = true })->realtime_if_allowed);
+	for (size_t i = 0; i < sizeof decline / sizeof *decline; i++) {
+		const struct worker_setup *s = setup_with(&f, decline[i]);
+
+		CHECK(!s->realtime_if_allowed);
+		CHECK_EQ(s->realtime, decline[i].realtime == 7 ? 7 : 0);
+	}
+	f.hive->cpus = 1;
+	CHECK(!setup_with(&f, (struct hive_worker_options){ .ui = true })->realtime_if_allowed);
+	fake_destroy(&f);
+}
+
 /* ---- the frame: how long events wait ---- */
 
 static int64_t last_turn_ns, longest_ns;

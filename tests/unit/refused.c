@@ -66,6 +66,7 @@ static void schedule_in_vain(void)
 	CHECK_ERR(hive__thread_batch(), -EPERM);
 	CHECK_ERR(hive__thread_realtime(1), -EPERM);
 	errno = EXDEV;
+	CHECK(!hive__thread_realtime_if_allowed(1));
 	hive__thread_nice_at_least(19); /* a wish, not a demand */
 	CHECK_EQ(errno, EXDEV);
 }

@@ -220,6 +220,42 @@ TEST(real_time_is_not_inherited_and_can_be_put_back)
 		test_skip("no right to real-time priority");
 }
 
+static void ask_for_real_time(void *arg)
+{
+	int *result = arg;
+
+	result[1] = hive__thread_realtime_if_allowed(1);
+	result[2] = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+}
+
+static void ask_when_nice(void *arg)
+{
+	CHECK_OK(hive__thread_nice(7));
+	ask_for_real_time(arg);
+}
+
+static void ask_in_batch(void *arg)
+{
+	CHECK_OK(hive__thread_batch());
+	ask_for_real_time(arg);
+}
+
+/* Who asks for it has it where who demands it has it; but a thread that was told to stand back does so. */
+TEST(real_time_is_for_ordinary_threads_that_ask)
+{
+	int demand[2] = { 1, -1 }, plain[3] = { 0 }, nice[3] = { 0 }, batch[3] = { 0 };
+
+	on_thread(be_real_time, demand);
+	on_thread(ask_for_real_time, plain);
+	on_thread(ask_when_nice, nice);
+	on_thread(ask_in_batch, batch);
+	CHECK_EQ(plain[1], demand[0] == 0 && getpriority(PRIO_PROCESS, 0) <= 0);
+	CHECK_EQ(plain[2], plain[1] ? SCHED_FIFO : SCHED_OTHER);
+	CHECK(!nice[1] && !batch[1]);
+	CHECK_EQ(nice[2], SCHED_OTHER);
+	CHECK_EQ(batch[2], SCHED_BATCH);
+}
+
 TEST(absurd_priority_is_refused)
 {
 	CHECK_ERR(hive__thread_realtime(10000), -EINVAL);
