@@ -107,8 +107,8 @@ static inline bool lane_write(struct lane *l, const struct hive_task *tasks, uin
 
 	for (uint64_t i = 0; i < n; i++)
 		slot_write(&ring[(tail + i) & (LANE_CAPACITY - 1)], tasks[i]);
-	/* The takers have the lines that come next: fetch them in time. */
-	prefetch_for_writing(&ring[(tail + n + 8) & (LANE_CAPACITY - 1)]);
+	/* The takers have the lines that come next: fetch them in time, and for ourselves alone. Else the claim below waits for each of them. */
+	prefetch_alone(&ring[(tail + n + 16) & (LANE_CAPACITY - 1)]);
 	do {
 		if (fresh && tail & LANE_CLOSED)
 			return false;
@@ -145,19 +145,28 @@ static inline int lane_append(struct lane *l, const struct hive_task *tasks, siz
 	return r;
 }
 
+/* The writer. There was no room for them, or no ring yet. Out of line: in the doors only what nearly every post does shall stand. */
+static __attribute__((noinline, unused)) int lane_give_slowly(struct lane *l, const struct hive_task *tasks, size_t n,
+                                                              bool fresh, struct chunk_store *store)
+{
+	int r = lane_make_ring(l, &store->memory);
+
+	if (r < 0)
+		return r;
+	if (!lane_has_room(l, n))
+		return lane_append(l, tasks, n, fresh, store);
+	return lane_write(l, tasks, n, fresh) ? 0 : -ESHUTDOWN;
+}
+
 /* The writer. All or none: 0, -ENOMEM, -ESHUTDOWN. `fresh`: they come through a door, not from another queue. A batch that
  * does not fit into the ring goes to the list as a whole.                                                               */
-static inline int lane_give(struct lane *l, const struct hive_task *tasks, size_t n, bool fresh,
-                            struct chunk_store *store)
+static inline __attribute__((always_inline)) int lane_give(struct lane *l, const struct hive_task *tasks, size_t n,
+                                                           bool fresh, struct chunk_store *store)
 {
-	int r = 0;
+	int r = !lane_has_room(l, n)              ? lane_give_slowly(l, tasks, n, fresh, store)
+	        : !lane_write(l, tasks, n, fresh) ? -ESHUTDOWN
+	                                          : 0;
 
-	if (!load_relaxed(&l->ring))
-		r = lane_make_ring(l, &store->memory);
-	if (r == 0 && !lane_has_room(l, n))
-		r = lane_append(l, tasks, n, fresh, store);
-	else if (r == 0 && !lane_write(l, tasks, n, fresh))
-		r = -ESHUTDOWN;
 	if (r == 0 && fresh)
 		bump(&l->accepted, n);
 	return r;

@@ -132,18 +132,28 @@ static inline int pool_give_common(struct pool *p, uint64_t poster, const struct
 	return r;
 }
 
+/* The poster has no lane where it looks first. Out of line, as lane_give_slowly(). */
+static __attribute__((noinline, unused)) int pool_give_elsewhere(struct pool *p, uint64_t poster,
+                                                                 const struct hive_task *tasks, size_t n, bool fresh,
+                                                                 uint32_t *ret_lane)
+{
+	uint32_t lane = *ret_lane = pool_claim_lane(p, poster);
+
+	if (lane == POOL_COMMON)
+		return pool_give_common(p, poster, tasks, n, fresh);
+	return lane_give(&p->lanes[lane], tasks, n, fresh, p->store);
+}
+
 /* Any thread. All or none: 0, -ENOMEM, -ESHUTDOWN. `poster` is the caller's thread number, not 0. */
 static inline int pool_give_many(struct pool *p, uint64_t poster, const struct hive_task *tasks, size_t n, bool fresh)
 {
 	uint32_t lane = pool_place(poster, 0);
 	int r;
 
-	if (load_relaxed(&p->lanes[lane].owner) != poster)
-		lane = pool_claim_lane(p, poster);
-	if (lane == POOL_COMMON)
-		r = pool_give_common(p, poster, tasks, n, fresh);
-	else
+	if (load_relaxed(&p->lanes[lane].owner) == poster)
 		r = lane_give(&p->lanes[lane], tasks, n, fresh, p->store);
+	else
+		r = pool_give_elsewhere(p, poster, tasks, n, fresh, &lane);
 	if (r == 0 && !(load_seq(&p->ready) & (1u << lane))) /* POOL-1 (pairs with POOL-2) */
 		or_relaxed(&p->ready, 1u << lane);
 	return r;

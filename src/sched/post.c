@@ -29,8 +29,8 @@ static int into_outbox(struct worker *w, struct hive_task task)
 	return 0;
 }
 
-/* Puts, then looks for a sleeper: the order matters (idle.h). */
-static int into_pool(struct hive *hive, struct pool *pool, struct workers *set, const struct hive_task *tasks, size_t n)
+/* Puts, then looks for a sleeper: the order matters (idle.h). Inline, so that one task is a task and not an array of one. */
+static inline __attribute__((always_inline)) int into_pool(struct hive *hive, struct pool *pool, struct workers *set, const struct hive_task *tasks, size_t n)
 {
 	int r = pool_give_many(pool, hive__thread_number(), tasks, n, true);
 
@@ -71,7 +71,7 @@ int hive_post(struct hive *hive, hive_fn *fn, void *arg)
 		return into_outbox(w, task);
 	if (hive->two_choices && hive__place_task(hive, task))
 		return 0;
-	return hive__post_to_pool(hive, &task, 1);
+	return into_pool(hive, &hive->pool, &hive->io, &task, 1);
 }
 
 int hive_post_many(struct hive *hive, const struct hive_task *tasks, size_t count)
