@@ -400,11 +400,7 @@ void hive__let_end(struct hive *hive, uint32_t holds);
 struct hive_task hive__cancel_then(void *arg);
 
 /* thread.c: the life of a worker on its thread */
-/* How short the slices are that an IO worker asks the system for. */
-static inline int64_t hive__slice_asked(const struct worker *w)
-{
-	return w->setup.ui ? TUNE_UI_SLICE_NS : TUNE_IO_SLICE_NS;
-}
+void hive__ask_short_slices(const struct worker *w);
 /* Its own thread. 1: it has real-time priority now, 0: it is as it was. -EPERM. */
 int hive__ask_realtime(const struct worker *w);
 int hive__worker_open(struct worker *w);

@@ -30,7 +30,8 @@ static int into_outbox(struct worker *w, struct hive_task task)
 }
 
 /* Puts, then looks for a sleeper: the order matters (idle.h). Inline, so that one task is a task and not an array of one. */
-static inline __attribute__((always_inline)) int into_pool(struct hive *hive, struct pool *pool, struct workers *set, const struct hive_task *tasks, size_t n)
+static inline __attribute__((always_inline)) int into_pool(struct hive *hive, struct pool *pool, struct workers *set,
+                                                           const struct hive_task *tasks, size_t n)
 {
 	int r = pool_give_many(pool, hive__thread_number(), tasks, n, true);
 

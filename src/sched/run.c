@@ -194,7 +194,7 @@ int hive__start_around(struct hive *hive, int *ret_fd)
 static void run_main(struct hive *hive, struct worker *main)
 {
 	hive__thread_timer_slack(1);
-	hive__thread_slices(hive__slice_asked(main));
+	hive__ask_short_slices(main);
 	hive__now_running(hive);
 	hive__set_current(main);
 	hive__worker_start(main);

@@ -13,6 +13,12 @@ static void give_way(bool shows)
 		hive__thread_slices(TUNE_UI_COMPUTE_SLICE_NS);
 }
 
+/* So short that it is let in when it wakes. */
+void hive__ask_short_slices(const struct worker *w)
+{
+	hive__thread_slices(w->setup.ui ? TUNE_UI_SLICE_NS : TUNE_IO_SLICE_NS);
+}
+
 /* Before all that is ordinary: because the program demands it, or because it is a UI thread and the system allows it. */
 int hive__ask_realtime(const struct worker *w)
 {
@@ -29,7 +35,7 @@ static int apply_schedule(const struct worker *w)
 	int r;
 
 	if (w->kind == HIVE_WORKER_IO)
-		hive__thread_slices(hive__slice_asked(w));
+		hive__ask_short_slices(w);
 	r = hive__ask_realtime(w);
 	if (r < 0)
 		return r;

@@ -37,7 +37,7 @@ struct worker_setup { /* the options of a worker, checked and with defaults fill
 	bool ui;          /* others are asked first */
 	bool keeps_out;   /* of the pool, while there are others for it */
 	int32_t nice, realtime;
-	bool adaptive; /* local_budget is where it begins */
+	bool adaptive;            /* local_budget is where it begins */
 	bool realtime_if_allowed; /* and as it is where it is not */
 	bool nice_by_default, batch, outbox, stealing, keep_signals;
 	hive_fn *on_start, *on_stop, *on_park, *on_unpark;
