@@ -101,12 +101,13 @@ static int try_in_child(int (*attempt)(void))
 	return WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
 }
 
-static void put_attempt(struct record *record, const char *name, int (*attempt)(void))
+static int put_attempt(struct record *record, const char *name, int (*attempt)(void))
 {
 	char text[64];
 	int error = try_in_child(attempt);
 	snprintf(text, sizeof text, error ? "not allowed (%s)" : "allowed", hive_error_name(-error));
 	record_text(record, name, text);
+	return error;
 }
 
 void doctor_look_at_priorities(struct checkup *checkup)
@@ -116,7 +117,8 @@ void doctor_look_at_priorities(struct checkup *checkup)
 	bool known = machine_read_line("/proc/sys/kernel/sched_autogroup_enabled", autogroup, sizeof autogroup);
 	record_count(record, "own_nice", getpriority(PRIO_PROCESS, 0));
 	put_attempt(record, "nice_below_own", try_lower_nice);
-	put_attempt(record, "sched_fifo", try_realtime);
+	bool realtime = put_attempt(record, "sched_fifo", try_realtime) == 0 && hive_cpus() > 1;
+	record_text(record, "ui_workers", realtime ? "real-time priority" : "ordinary");
 	record_text(record, "autogroup", !known ? "unknown" : autogroup[0] == '1' ? "on" : "off");
 	if (known && autogroup[0] == '1')
 		checkup_warn(checkup,
