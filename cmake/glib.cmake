@@ -23,7 +23,8 @@ endif()
 
 # Frames on time, beside plain GLib: docs/ui.md.
 if(ROPHIVE_TOOLS)
-	add_executable(hive-bench-ui bench/edge/ui.c bench/halts.c bench/sync.c)
+	set(bench_ui bench/edge/ui.c bench/edge/ui_hive.c bench/edge/ui_glib.c bench/halts.c bench/sync.c)
+	add_executable(hive-bench-ui ${bench_ui} bench/edge/ui_memory.c)
 	rophive_flags(hive-bench-ui)
 	target_include_directories(hive-bench-ui PRIVATE bench)
 	target_include_directories(hive-bench-ui SYSTEM PRIVATE ${ROPHIVE_GLIB2_INCLUDE_DIRS})
