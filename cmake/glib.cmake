@@ -21,7 +21,7 @@ if(ROPHIVE_TESTS OR ROPHIVE_TOOLS)
 	pkg_check_modules(ROPHIVE_SDL2 QUIET IMPORTED_TARGET sdl2)
 endif()
 
-# Frames on time, beside plain GLib: docs/ui.md.
+# Frames on time, beside plain GLib: docs/ui.md. With a window: cmake/ui.cmake.
 if(ROPHIVE_TOOLS)
 	set(bench_ui bench/edge/ui.c bench/edge/ui_hive.c bench/edge/ui_glib.c bench/halts.c bench/sync.c)
 	add_executable(hive-bench-ui ${bench_ui} bench/edge/ui_memory.c)

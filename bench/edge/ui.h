@@ -6,8 +6,8 @@
 
 #include <rophive/hive.h>
 
-/* Frames on time, on ours (ui_hive.c) and on plain GLib (ui_glib.c), with a picture that is only moved in memory (ui_memory.c).
- * ui.c has what is the same for all, and says what the loads are.       */
+/* Frames on time, on ours (ui_hive.c) and on plain GLib (ui_glib.c), with a picture that is only moved in memory (ui_memory.c, hive-bench-ui) or
+ * one in a window of GTK (ui_window.c, hive-bench-gtk). ui.c has what is the same for all, and says what the loads are.       */
 enum { WIDTH = 960, HEIGHT = 640, TIMERS = 1000, POSTS_EACH_MS = 100, FRAMES_MOST = 60 * 600 };
 #define PERIOD (HIVE_S(1) / 60)
 
@@ -41,7 +41,7 @@ double time_at_us(const int64_t *times, int count, double part);
 void run_hive(void);
 void run_glib(void);
 
-/* ---- ui_memory.c ---- */
+/* ---- ui_memory.c or ui_window.c ---- */
 
 extern const char picture_program[], picture_bench[], picture_loads[]; /* the loads unless others are asked for */
 /* On the thread that will have the frames, before somebody runs its loop. False: there is no display. */
@@ -52,5 +52,7 @@ void picture_align(void);
 void picture_frame(int number, int64_t due_ns);
 /* On a compute thread: a task of some milliseconds, which ends early when all has ended. */
 void picture_compute(void);
-/* In the middle of a line of JSON. False: nothing was to be seen. */
-bool picture_report(void);
+/* On the same thread: some frame was to be seen. */
+bool picture_seen(void);
+/* In the middle of a line of JSON. */
+void picture_report(void);

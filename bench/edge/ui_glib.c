@@ -12,7 +12,8 @@ static GMainLoop *loop;
 static GThreadPool *pool;
 static int64_t due_ns;
 
-/* A source that is ready at a time: what GLib has that is more exact than a time-out in milliseconds. */
+/* A source that is ready at a time: what GLib has that is more exact than a time-out in milliseconds. With a window there is a tick callback as well, but
+ * the clock behind it counts milliseconds, too, and leaves its grid with each late frame.                                   */
 static gboolean dispatch_frame(GSource *source, GSourceFunc callback, gpointer data)
 {
 	int64_t now_ns = hive_now(NULL), left_out = (now_ns - due_ns) / PERIOD;

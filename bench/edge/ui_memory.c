@@ -38,7 +38,9 @@ void picture_compute(void)
 	atomic_fetch_add(&sink, x);
 }
 
-bool picture_report(void)
+bool picture_seen(void)
 {
 	return true;
 }
+
+void picture_report(void) {}
