@@ -21,9 +21,10 @@ if(ROPHIVE_TESTS OR ROPHIVE_TOOLS)
 	pkg_check_modules(ROPHIVE_SDL2 QUIET IMPORTED_TARGET sdl2)
 endif()
 
-# Frames on time, beside plain GLib: docs/ui.md.
+# Frames on time, beside plain GLib: docs/ui.md. With a window: cmake/ui.cmake.
 if(ROPHIVE_TOOLS)
-	add_executable(hive-bench-ui bench/edge/ui.c bench/halts.c bench/sync.c)
+	set(bench_ui bench/edge/ui.c bench/edge/ui_hive.c bench/edge/ui_glib.c bench/halts.c bench/sync.c)
+	add_executable(hive-bench-ui ${bench_ui} bench/edge/ui_memory.c)
 	rophive_flags(hive-bench-ui)
 	target_include_directories(hive-bench-ui PRIVATE bench)
 	target_include_directories(hive-bench-ui SYSTEM PRIVATE ${ROPHIVE_GLIB2_INCLUDE_DIRS})

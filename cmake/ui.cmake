@@ -43,6 +43,14 @@ file(GLOB mandelbrot CONFIGURE_DEPENDS examples/ui-mandelbrot/*.c)
 rophive_window_program(ui-mandelbrot PkgConfig::ROPHIVE_GTK4 ${mandelbrot})
 rophive_window_test(example.ui-mandelbrot gtk $<TARGET_FILE:ui-mandelbrot> --headless --frames 90 --load bcd)
 
+if(ROPHIVE_TOOLS) # the figures of docs/ui.md can be had
+	rophive_window_program(hive-bench-gtk PkgConfig::ROPHIVE_GTK4 ${bench_ui} bench/edge/ui_window.c examples/ui-mandelbrot/fractal.c)
+	target_include_directories(hive-bench-gtk PRIVATE bench ${PROJECT_SOURCE_DIR})
+	set_target_properties(hive-bench-gtk PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+	rophive_window_test(gtk.bench gtk $<TARGET_FILE:hive-bench-gtk> 0.5 1 -,a,pb,pc,pd)
+	set_tests_properties(gtk.bench PROPERTIES PROCESSORS 2 FAIL_REGULAR_EXPRESSION "\"(frames|shown)\": 0,")
+endif()
+
 file(GLOB gtk_tests CONFIGURE_DEPENDS tests/gtk/*.c)
 pkg_check_modules(ROPHIVE_XCB QUIET IMPORTED_TARGET xcb) # comes with GTK 4
 if(NOT ROPHIVE_XCB_FOUND)
