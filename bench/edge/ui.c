@@ -12,12 +12,14 @@
  *     a  the same with four threads for each processor       b  1,000 timers of 100 ms each
  *     c  100,000 posts a second, from two threads, to the thread with the frames       u  the same, but all of them say "update this once"
  *     s  the same to the shared pool, which is GLib's thread pool there
- *     d  another worker is blocked for five seconds      r  as a, and the thread with the frames has real-time priority, for which one needs a
- *                                                            privilege
+ *     d  another worker is blocked for five seconds      r  as a, and GLib's thread with the frames has real-time priority by hand, as ours has
+ *                                                            by itself; both must be allowed to
+ *     o  ours does not ask for it, as if it were not allowed: with others ("ao,bo")
  *     n  as a, and the threads of GLib's pool are made as nice by hand as compute workers beside a window are by themselves
  * Each letter is a turn; with a comma among them each word is one, with all its loads together ("p,pb"). Who goes first changes with each round. */
 #include <errno.h>
 #include <glib.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +32,7 @@
 
 enum { POSTERS = 2, NO_DISPLAY = 77 };
 #define TOLERANCE HIVE_MS(2)
-#define LETTERS "-parnbcsdu"
+#define LETTERS "-parnobcsdu"
 
 struct ui_counts counts;
 atomic_bool ended;
@@ -54,6 +56,7 @@ void check(int r, const char *what)
 /* ---- frames ---- */
 
 static int64_t lates[FRAMES_MOST];
+static bool realtime; /* so the thread with the frames was scheduled */
 static struct {
 	int64_t due_ns, came_ns;
 	uint64_t count;
@@ -92,6 +95,8 @@ bool frame(int64_t due_ns, int64_t now_ns, uint64_t left_out)
 		too_late[too_late_count++].count = left_out + (late_ns > TOLERANCE);
 	}
 	missed += left_out;
+	if (frames == 0)
+		realtime = (sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) == SCHED_FIFO;
 	lates[frames] = late_ns;
 	picture_frame(frames++, due_ns);
 	if (!is_over())
@@ -216,10 +221,10 @@ static void report(const char *side)
 	while (on_time < frames && lates[on_time] <= TOLERANCE)
 		on_time++;
 	getrusage(RUSAGE_SELF, &used);
-	printf("{\"bench\": \"%s\", \"side\": \"%s\", \"load\": \"%s\", \"frames\": %d, \"missed\": %llu, \"on_time\": %.5f, "
+	printf("{\"bench\": \"%s\", \"side\": \"%s\", \"load\": \"%s\", \"realtime\": %d, \"frames\": %d, \"missed\": %llu, \"on_time\": %.5f, "
 	       "\"halted\": %.0f, \"on_time_running\": %.5f, \"late_p50_us\": %.0f, \"late_p99_us\": %.0f, \"late_max_us\": %.0f, \"computed\": %llu, \"fired\": %llu, "
 	       "\"posted\": %llu, \"handled\": %llu, \"cpu_s\": %.2f",
-	       picture_bench, side, load, frames, (unsigned long long)missed, (double)on_time / all, halted,
+	       picture_bench, side, load, realtime, frames, (unsigned long long)missed, (double)on_time / all, halted,
 	       (double)on_time / (all - halted), time_at_us(lates, frames, 0.5), time_at_us(lates, frames, 0.99),
 	       time_at_us(lates, frames, 1), (unsigned long long)counts.worked, (unsigned long long)counts.fired,
 	       (unsigned long long)counts.posted, (unsigned long long)counts.handled,
@@ -327,7 +332,7 @@ int main(int argc, char **argv)
 
 	seconds = argc > 1 ? atof(argv[1]) : seconds;
 	if (seconds < 0.1 || rounds < 1 || !are_loads(loads)) {
-		fprintf(stderr, "usage: %s [SECONDS a turn, 5] [ROUNDS, 1] [LOADS, \"%s\"; or also r, n]\n",
+		fprintf(stderr, "usage: %s [SECONDS a turn, 5] [ROUNDS, 1] [LOADS, \"%s\"; or also r, n, o]\n",
 		        picture_program, picture_loads);
 		return 2;
 	}

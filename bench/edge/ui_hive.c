@@ -87,9 +87,13 @@ static void begin_hive(void *arg)
 
 void run_hive(void)
 {
-	struct hive_worker_options ui = {
-		.name = "ui", .core = hive_core_glib(), .ui = true, .realtime = has("r"), .on_start = begin_hive
-	};
+	struct hive_worker_options ui = { .name = "ui",
+		                          .core = hive_core_glib(),
+		                          .ui = true,
+		                          .realtime = has("r")   ? 1
+		                                      : has("o") ? HIVE_OFF
+		                                                 : 0,
+		                          .on_start = begin_hive };
 	struct hive_options options = { .compute_workers = compute_threads() };
 
 	check(hive_create(&options, &hive), "hive_create");
