@@ -46,8 +46,8 @@ rophive_window_test(example.ui-mandelbrot gtk $<TARGET_FILE:ui-mandelbrot> --hea
 file(GLOB gtk_tests CONFIGURE_DEPENDS tests/gtk/*.c)
 pkg_check_modules(ROPHIVE_XCB QUIET IMPORTED_TARGET xcb) # comes with GTK 4
 if(NOT ROPHIVE_XCB_FOUND)
-	message(NOTICE "rophive: without tests/gtk/input.c: xcb is not there (Debian: libxcb1-dev)")
-	list(FILTER gtk_tests EXCLUDE REGEX "/input\\.c$")
+	message(NOTICE "rophive: without tests/gtk/input.c and answers.c: xcb is not there (Debian: libxcb1-dev)")
+	list(FILTER gtk_tests EXCLUDE REGEX "/(answers|input)\\.c$")
 endif()
 foreach(file ${gtk_tests})
 	cmake_path(GET file STEM name)
@@ -58,6 +58,7 @@ foreach(file ${gtk_tests})
 endforeach()
 if(ROPHIVE_XCB_FOUND)
 	target_link_libraries(gtk.input PRIVATE PkgConfig::ROPHIVE_XCB)
+	target_link_libraries(gtk.answers PRIVATE PkgConfig::ROPHIVE_XCB)
 	add_dependencies(gtk.input ui-mandelbrot)
-	set_tests_properties(gtk.input PROPERTIES PROCESSORS 2) # it waits for what compute workers paint
+	set_tests_properties(gtk.input gtk.answers PROPERTIES PROCESSORS 2) # they wait for what compute workers paint or answer
 endif()
