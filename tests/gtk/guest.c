@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The reverse: g_application_run() owns the thread, and a hive is its guest. */
-#include <gtk/gtk.h>
 #include <pthread.h>
 
 #include <rophive/glib.h>
 
+#include "gtk/toolkit.h"
 #include "support/real.h"
 #include "test.h"
 
@@ -15,13 +15,6 @@ static GtkApplication *application;
 static GtkWidget *window, *label;
 static int shown, shown_in_dialog, ticks, answered;
 static GMainLoop *dialog;
-
-__attribute__((constructor)) static void open_display(void)
-{
-	gtk_init();
-	for (int i = 0; i < 20; i++)
-		g_main_context_iteration(NULL, FALSE);
-}
 
 static void maybe_end(void)
 {

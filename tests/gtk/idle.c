@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* A window in which nothing happens, as users have it: nobody has put a poll function of his own into the context, so the core waits by itself, and for
  * longer than fits into the milliseconds of poll(). It sleeps, costs nothing, and is woken all the same.                       */
-#include <gtk/gtk.h>
 #include <limits.h>
 #include <sys/resource.h>
 #include <time.h>
 
 #include <rophive/glib.h>
 
+#include "gtk/toolkit.h"
 #include "support/real.h"
 #include "test.h"
 
@@ -22,20 +22,6 @@ static int looks, quiet, far_off_fired;
 static long switches_before, switches;
 static uint64_t beats_before, beats;
 static int64_t cpu_before_ns, cpu_ns;
-
-/* What GTK opens it keeps: not inside a test. */
-__attribute__((constructor)) static void open_display(void)
-{
-	GtkWidget *first;
-
-	gtk_init();
-	first = gtk_window_new();
-	gtk_window_set_child(GTK_WINDOW(first), gtk_label_new("rophive"));
-	gtk_window_present(GTK_WINDOW(first));
-	for (int i = 0; i < 50; i++)
-		g_main_context_iteration(NULL, FALSE);
-	gtk_window_destroy(GTK_WINDOW(first));
-}
 
 /* Since the last call. */
 static void measure(void)
@@ -122,11 +108,9 @@ static void sleep_in_a_window(int64_t after_ns, guint glib_seconds)
 	CHECK_OK(hive_post_to(hive, HIVE_WORKER_MAIN, look, NULL));
 	CHECK_OK(hive_run(hive));
 	real_join(hive);
-	gtk_window_destroy(GTK_WINDOW(window));
 	if (source)
 		g_source_remove(source);
-	for (int i = 0; i < 20; i++)
-		g_main_context_iteration(NULL, FALSE);
+	close_window(window);
 	if (quiet < QUIET)
 		test_fail(__FILE__, __LINE__, "never quiet: in the last half second %ld switches, %d beats, %d us",
 		          switches, (int)beats, (int)(cpu_ns / 1000));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Ten thousand updates from other threads repaint a window once; and while it repaints, as often as it has frames. Counted in calls of the function that
  * draws.                                                                                                                  */
-#include <gtk/gtk.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include <rophive/glib.h>
 
+#include "gtk/toolkit.h"
 #include "support/real.h"
 #include "test.h"
 
@@ -19,20 +19,6 @@ static _Atomic(int) written, draws; /* written: by all threads together, each be
 static int runs, drawn, draws_before;
 static void (*on_draw)(void);
 static pthread_t posters[THREADS];
-
-/* What GTK opens it keeps: not inside a test. With letters: another thread reads about fonts until somebody needs one. */
-__attribute__((constructor)) static void open_display(void)
-{
-	GtkWidget *first;
-
-	gtk_init();
-	first = gtk_window_new();
-	gtk_window_set_child(GTK_WINDOW(first), gtk_label_new("rophive"));
-	gtk_window_present(GTK_WINDOW(first));
-	for (int i = 0; i < 50; i++)
-		g_main_context_iteration(NULL, FALSE);
-	gtk_window_destroy(GTK_WINDOW(first));
-}
 
 static void draw(GtkDrawingArea *self, cairo_t *cairo, int width, int height, gpointer data)
 {
@@ -103,9 +89,7 @@ static void run_world(void (*after_first_draw)(void))
 	gtk_window_present(GTK_WINDOW(window));
 	CHECK_OK(hive_run(hive));
 	real_join(hive);
-	gtk_window_destroy(GTK_WINDOW(window));
-	for (int i = 0; i < 20; i++)
-		g_main_context_iteration(NULL, FALSE);
+	close_window(window);
 }
 
 /* ---- while the window is busy ---- */

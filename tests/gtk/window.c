@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* A real window whose loop is the core of a worker: dialogs, drawing, posts, all on one thread. */
-#include <gtk/gtk.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include <rophive/glib.h>
 
+#include "gtk/toolkit.h"
 #include "support/real.h"
 #include "test.h"
 
@@ -19,18 +19,8 @@ static gint counted_poll(GPollFD *fds, guint count, gint timeout_ms)
 	return g_poll(fds, count, timeout_ms);
 }
 
-/* What GTK opens it keeps: not inside a test. */
-__attribute__((constructor)) static void open_display(void)
+__attribute__((constructor)) static void count_polls(void)
 {
-	GtkWidget *first;
-
-	gtk_init();
-	first = gtk_window_new();
-	gtk_window_set_child(GTK_WINDOW(first), gtk_label_new("rophive"));
-	gtk_window_present(GTK_WINDOW(first));
-	for (int i = 0; i < 50; i++)
-		g_main_context_iteration(NULL, FALSE);
-	gtk_window_destroy(GTK_WINDOW(first));
 	g_main_context_set_poll_func(NULL, counted_poll);
 }
 
@@ -50,9 +40,7 @@ static void run_world(void)
 {
 	CHECK_OK(hive_run(hive));
 	real_join(hive);
-	gtk_window_destroy(GTK_WINDOW(window));
-	for (int i = 0; i < 20; i++)
-		g_main_context_iteration(NULL, FALSE);
+	close_window(window);
 }
 
 static void stop_world(void *arg)

@@ -133,31 +133,76 @@ static void on_alarm(int signal_number)
 	abort();
 }
 
-static int open_descriptors(void)
-{
-	int count = 0;
-	DIR *directory = opendir("/proc/self/fd");
+/* ---- what is open ---- */
 
+enum { REMEMBERED = 256 };
+
+struct descriptors {
+	int count;
+	struct {
+		int fd;
+		char link[100];
+	} open[REMEMBERED]; /* the first of them */
+};
+
+static void remember_descriptor(struct descriptors *d, int fd)
+{
+	char path[32], *link;
+	ssize_t n;
+
+	if (d->count++ >= REMEMBERED)
+		return;
+	link = d->open[d->count - 1].link;
+	d->open[d->count - 1].fd = fd;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	n = readlink(path, link, sizeof d->open[0].link - 1);
+	link[n < 0 ? 0 : n] = '\0'; /* none: another thread has closed it meanwhile */
+}
+
+static void look_at_descriptors(struct descriptors *ret_open)
+{
+	DIR *directory = opendir("/proc/self/fd");
+	struct dirent *entry;
+
+	ret_open->count = 0;
 	if (!directory)
-		return 0;
-	while (readdir(directory))
-		count++;
+		return;
+	while ((entry = readdir(directory)))
+		if (entry->d_name[0] != '.' && atoi(entry->d_name) != dirfd(directory))
+			remember_descriptor(ret_open, atoi(entry->d_name));
 	closedir(directory);
-	return count;
+}
+
+/* Those that are not among the others: a number that stands for something else now is none of them. */
+static void tell_descriptors(const struct descriptors *d, const struct descriptors *others, const char *what)
+{
+	for (int i = 0; i < d->count && i < REMEMBERED; i++) {
+		bool found = false;
+
+		for (int j = 0; j < others->count && j < REMEMBERED && !found; j++)
+			found = others->open[j].fd == d->open[i].fd &&
+			        strcmp(others->open[j].link, d->open[i].link) == 0;
+		if (!found)
+			fprintf(stderr, "%s: %d -> %s\n", what, d->open[i].fd, d->open[i].link);
+	}
 }
 
 static void run_test(struct test *test)
 {
-	int before = open_descriptors();
+	static struct descriptors before, after;
 
+	look_at_descriptors(&before);
 	current = test->name;
 	skipped = false;
 	alarm((unsigned)(test_env("ROPHIVE_TEST_TIMEOUT", 60) * test_slowness()));
 	test->run();
 	alarm(0);
-	int after = open_descriptors();
-	if (after != before)
-		test_fail(__FILE__, __LINE__, "%d descriptors open before, %d after", before, after);
+	look_at_descriptors(&after);
+	if (after.count != before.count) {
+		tell_descriptors(&before, &after, "no longer open");
+		tell_descriptors(&after, &before, "left open");
+		test_fail(__FILE__, __LINE__, "%d descriptors open before, %d after", before.count, after.count);
+	}
 	if (!skipped)
 		printf("ok %s\n", test->name);
 	current = "(none)";

@@ -7,9 +7,10 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "support/tool.h"
 #include "test.h"
 
-static char tool[2048], folder[64], output[1 << 18], report[1 << 18];
+static char folder[64], report[1 << 18];
 
 /* Half of all: enough to go wrong with. */
 #define SOME "--parameters order,victim,local_budget,pool_probe_interval,pool_batch,io_interval,spin_ns,mesh "
@@ -32,24 +33,6 @@ static const char hill[] = "f=100000\n"
 			   "case ,$HIVE_TUNE, in *,order=oldest,*) f=$((f-4000));; esac\n" NOISE "echo some words\n"
 			   "echo hive-tune: 1\n" /* the last one counts */
 			   "echo hive-tune: $((f+n)).5\n";
-
-static bool find_tool(void)
-{
-	const char *given = getenv("HIVE_TOOL");
-	ssize_t n = readlink("/proc/self/exe", tool, sizeof tool - 32);
-
-	CHECK(n > 0);
-	tool[n] = '\0';
-	for (int i = 0; i < 2; i++) /* from build/tests/tool.tune to build */
-		*strrchr(tool, '/') = '\0';
-	strcat(tool, "/bin/hive");
-	if (given)
-		snprintf(tool, sizeof tool, "%s", given);
-	if (access(tool, X_OK) == 0)
-		return true;
-	printf("skipped: there is no %s\n", tool);
-	return false;
-}
 
 static const char *in_folder(const char *name)
 {
