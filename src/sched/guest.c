@@ -3,6 +3,7 @@
 #include "base/thread.h"
 #include "sched/guest.h"
 #include "sched/internal.h"
+#include "sched/stir.h"
 
 struct guest_place *hive__place(void)
 {
@@ -460,13 +461,7 @@ void hive__place_leave(struct worker *w)
 
 void hive__place_stirs(struct guest_place *place, bool user_code)
 {
-	struct worker *w = hive__worker_of_place(place);
-
-	hive__get_up(w);
-	bump(&w->stats.events, 1);
-	hive__trail(w, TRAIL_EVENT, 0);
-	if (user_code)
-		hive__place_busy(place);
+	stirs(hive__worker_of_place(place), user_code);
 }
 
 void hive__place_busy(struct guest_place *place)

@@ -59,7 +59,7 @@ static int turn(struct worker *w, int64_t timeout_ns)
 	uint64_t events = load_relaxed(&w->stats.events);
 	int r;
 
-	w->turning = true;
+	w->turning = w->still = true;
 	r = w->core->ops->turn(w->core, timeout_ns);
 	w->turning = false;
 	if (load_relaxed(&w->stats.events) != events)
@@ -476,7 +476,7 @@ bool hive__beat_nested(struct worker *w, int64_t *ret_wait_ns)
 	if (w->brought_count > 0)
 		hive__share_brought(w);
 	work(w, true);
-	w->turning = w->foreign = true;
+	w->turning = w->foreign = w->still = true;
 	if (hive__parting(w) == PARTING_LEAVE)
 		return false;
 	*ret_wait_ns = sleep_in_host(w);
