@@ -3,6 +3,7 @@
 #include "base/thread.h"
 #include "sched/guest.h"
 #include "sched/internal.h"
+#include "sched/step.h"
 #include "sched/stir.h"
 
 struct guest_place *hive__place(void)
@@ -133,7 +134,7 @@ struct guest *hive__guest_next(struct guest_place *place)
 		place->handed = NULL;
 		return handed;
 	}
-	while (hive__step_next(w, &task)) {
+	while (step_next(w, &task)) {
 		if (task.fn == hive__run_guest) {
 			bump(&w->stats.ran, 1);
 			local_look_ahead(&w->local);
