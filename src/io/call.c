@@ -9,6 +9,7 @@
 #include <rophive/io.h>
 
 #include "io/op.h"
+#include "io/try.h"
 
 /* ---- in a thread ---- */
 
@@ -124,7 +125,7 @@ static inline bool is_glance(int fd, const void *buffer, int64_t deadline_ns)
 int64_t hive__recv_by_op(int fd, void *buffer, size_t bytes, int64_t deadline_ns)
 {
 	if (is_glance(fd, buffer, deadline_ns))
-		return late_if_not_yet(hive__try_recv(fd, buffer, bytes));
+		return late_if_not_yet(try_recv(fd, buffer, bytes));
 	CALL(hive_op_recv, fd, buffer, bytes);
 	return result;
 }
@@ -132,7 +133,7 @@ int64_t hive__recv_by_op(int fd, void *buffer, size_t bytes, int64_t deadline_ns
 int64_t hive__send_by_op(int fd, const void *buffer, size_t bytes, int64_t deadline_ns)
 {
 	if (is_glance(fd, buffer, deadline_ns))
-		return late_if_not_yet(hive__try_send(fd, buffer, bytes));
+		return late_if_not_yet(try_send(fd, buffer, bytes));
 	CALL(hive_op_send, fd, buffer, bytes);
 	return result;
 }

@@ -196,33 +196,14 @@ void hive__seat_leave(struct desk *desk, struct hive_op *op)
 }
 
 /* Not so for datagrams, terminals, descriptors on their way, urgent bytes. */
-static bool is_stream(struct seat *seat)
+bool hive__seat_asks_stream(struct seat *seat)
 {
 	int protocol = 0;
 	socklen_t bytes = sizeof protocol;
 
-	if (seat->stream == STREAM_UNKNOWN) {
-		getsockopt((int)seat->source.handle, SOL_SOCKET, SO_PROTOCOL, &protocol, &bytes);
-		seat->stream = protocol == IPPROTO_TCP ? STREAM_YES : STREAM_NO;
-	}
+	getsockopt((int)seat->source.handle, SOL_SOCKET, SO_PROTOCOL, &protocol, &bytes);
+	seat->stream = protocol == IPPROTO_TCP ? STREAM_YES : STREAM_NO;
 	return seat->stream == STREAM_YES;
-}
-
-static bool used_up(struct seat *seat, uint32_t code, uint64_t asked, int64_t r)
-{
-	return (code == HIVE_OP_RECV || code == HIVE_OP_RECV_MANY || code == HIVE_OP_READ) && r > 0 &&
-	       (uint64_t)r < asked && seat->edges && seat->added && !(seat->ready & FINAL) && is_stream(seat);
-}
-
-void hive__seat_learn(struct seat *seat, uint32_t code, uint32_t events, uint64_t asked, int64_t r)
-{
-	seat->strays = 0; /* what it is told of goes on here */
-	if (r == -EAGAIN)
-		seat->ready &= ~events;
-	else if (r <= 0)
-		seat->sure = 0; /* it may be about to be closed */
-	else if (used_up(seat, code, asked, r))
-		seat->ready &= ~(uint32_t)HIVE_EVENT_IN;
 }
 
 /* One attempt; seat may be NULL. */
@@ -233,7 +214,7 @@ static int64_t attempt(struct seat *seat, struct hive_op *op)
 	if (r == -EAGAIN && op_blocks(op))
 		return r; /* somebody else does it: that says nothing */
 	if (seat && op_waits_at(op) == (int)seat->source.handle)
-		hive__seat_learn(seat, op->code, op_events(op), op->length, r);
+		seat_learn(seat, op->code, op_events(op), op->length, r);
 	return r;
 }
 
@@ -359,18 +340,11 @@ static void tell_all(struct seat *seat, uint32_t events, bool called)
 		arm(seat);
 }
 
-static void on_ready(struct hive_source *source, uint32_t events)
+/* Not inlined: what happens most would save registers for it. */
+static __attribute__((noinline)) void hear(struct seat *seat, uint32_t events)
 {
-	struct seat *seat = (struct seat *)source->arg;
 	uint32_t called = 0;
 
-	seat->heard = true;
-	seat->ready |= events & (SEAT_ALL | FINAL);
-	if ((events & ~(uint32_t)HIVE_EVENT_OUT) == HIVE_EVENT_IN && !seat->first && !seat->writer.wait.who &&
-	    hive__seat_call_reader(seat)) { /* what happens most */
-		seat->strays = 0;
-		return;
-	}
 	if (seat->reader.wait.who || seat->writer.wait.who)
 		called = hive__seat_call(seat, events & (HIVE_EVENT_IN | HIVE_EVENT_OUT | FINAL), 0);
 	seat->called = called;
@@ -378,6 +352,19 @@ static void on_ready(struct hive_source *source, uint32_t events)
 		seat->strays = 0;
 	if (!called || seat->first || (events & ~(uint32_t)(HIVE_EVENT_IN | HIVE_EVENT_OUT)))
 		tell_all(seat, events, called);
+}
+
+static void on_ready(struct hive_source *source, uint32_t events)
+{
+	struct seat *seat = (struct seat *)source->arg;
+
+	seat->heard = true;
+	seat->ready |= events & (SEAT_ALL | FINAL);
+	if ((events & ~(uint32_t)HIVE_EVENT_OUT) == HIVE_EVENT_IN && !seat->first && !seat->writer.wait.who &&
+	    hive__seat_call_reader(seat)) /* what happens most */
+		seat->strays = 0;
+	else
+		hear(seat, events);
 }
 
 /* -EPERM: it cannot wait for that; it is a file. */

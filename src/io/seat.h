@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 /* A seat: what a desk knows about a descriptor number; shared by seat.c, seats.c and doubt.c. */
+#include <errno.h>
+
 #include "io/number.h"
 #include "io/op.h"
 #include "io/sitter.h"
@@ -69,8 +71,27 @@ bool hive__seat_verify(struct seat *seat);
 bool hive__seat_is_free(struct seat *seat, uint32_t events);
 /* A fiber that was called for these has tried: who waits behind it is next. */
 void hive__seat_tried(struct seat *seat, uint32_t events);
+/* A short read means that nothing is left. */
+bool hive__seat_asks_stream(struct seat *seat);
+
+static inline bool seat_used_up(struct seat *seat, uint32_t code, uint64_t asked, int64_t r)
+{
+	return (code == HIVE_OP_RECV || code == HIVE_OP_RECV_MANY || code == HIVE_OP_READ) && r > 0 &&
+	       (uint64_t)r < asked && seat->edges && seat->added && !(seat->ready & FINAL) &&
+	       (seat->stream == STREAM_UNKNOWN ? hive__seat_asks_stream(seat) : seat->stream == STREAM_YES);
+}
+
 /* What an attempt, at so many bytes, says about the seat. */
-void hive__seat_learn(struct seat *seat, uint32_t code, uint32_t events, uint64_t asked, int64_t r);
+static inline void seat_learn(struct seat *seat, uint32_t code, uint32_t events, uint64_t asked, int64_t r)
+{
+	seat->strays = 0; /* what it is told of goes on here */
+	if (r == -EAGAIN)
+		seat->ready &= ~events;
+	else if (r <= 0)
+		seat->sure = 0; /* it may be about to be closed */
+	else if (seat_used_up(seat, code, asked, r))
+		seat->ready &= ~(uint32_t)HIVE_EVENT_IN;
+}
 
 /* sit.c */
 /* A fiber waits there itself. */
