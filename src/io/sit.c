@@ -87,8 +87,7 @@ static inline bool may_try(struct seat *seat, const struct sitter *sitter, uint3
 static inline bool may_sit(struct seat *seat, const struct sitter *sitter, uint32_t events)
 {
 	return !(seat->ready & (events | FINAL)) && !seat->first && !(sitter->wait.who && is_sitting(sitter)) &&
-	       seat->added && seat->edges && !seat->alone && !seat->desk->left &&
-	       seat->life == number_life((int)seat->source.handle);
+	       seat->how == SEAT_EDGES && !seat->desk->left && seat->life == number_life((int)seat->source.handle);
 }
 
 static inline __attribute__((always_inline)) int sit(struct seat *seat, struct sitter *sitter, const char *why,
