@@ -6,13 +6,6 @@
 #include "sched/step.h"
 #include "sched/stir.h"
 
-struct guest_place *hive__place(void)
-{
-	struct worker *w = hive__current();
-
-	return w && w->kind == HIVE_WORKER_IO ? &w->place : NULL;
-}
-
 bool hive__on_worker(void)
 {
 	return hive__current() != NULL;
