@@ -25,7 +25,7 @@ struct epoll_core {
 	struct bed bed;   /* where it sleeps without any source */
 	struct alarmfd alarm;
 	struct hive_source waker, ringer; /* never started: nothing is delivered for events of the core itself */
-	int next, count;                  /* of the batch under way */
+	struct epoll_event *next, *end;   /* of the batch under way */
 	struct epoll_event batch[BATCH + AHEAD];
 };
 
@@ -193,9 +193,9 @@ static uint32_t to_epoll(uint32_t events)
 	       (events & CORE_EVENT_ALONE ? (uint32_t)EPOLLEXCLUSIVE : 0u);
 }
 
-static struct hive_source *source_at(const struct epoll_core *c, int at)
+static struct hive_source *source_of(const struct epoll_event *event)
 {
-	return (struct hive_source *)c->batch[at].data.ptr;
+	return (struct hive_source *)event->data.ptr;
 }
 
 /* Sources are many, and come in no order: they are not in the cache, nor is what they belong to. */
@@ -211,19 +211,20 @@ static void fetch_owner(const struct hive_source *source)
 
 static void deliver_batch(struct epoll_core *c, int n)
 {
-	c->batch[n].data.ptr = c->batch[n + 1].data.ptr = &c->waker;
-	fetch_ahead(source_at(c, 0));
-	fetch_ahead(source_at(c, 1));
-	fetch_owner(source_at(c, 0));
-	c->count = n;
-	for (c->next = 0; c->next < c->count;) {
-		struct epoll_event *event = &c->batch[c->next++];
+	struct epoll_event *event = c->batch;
 
-		fetch_ahead(source_at(c, c->next + 1));
-		fetch_owner(source_at(c, c->next));
-		hive_source_deliver((struct hive_source *)event->data.ptr, to_hive(event->events));
+	c->end = event + n;
+	c->end[0].data.ptr = c->end[1].data.ptr = &c->waker;
+	fetch_ahead(source_of(&event[0]));
+	fetch_ahead(source_of(&event[1]));
+	fetch_owner(source_of(&event[0]));
+	for (; event < c->end; event = c->next) {
+		c->next = event + 1;
+		fetch_ahead(source_of(&event[2]));
+		fetch_owner(source_of(&event[1]));
+		hive_source_deliver(source_of(event), to_hive(event->events));
 	}
-	c->next = c->count = 0;
+	c->next = c->end = NULL;
 }
 
 static int epoll_core_turn(struct hive_core *core, int64_t timeout_ns)
@@ -290,9 +291,9 @@ static void epoll_core_remove(struct hive_core *core, struct hive_source *source
 
 	control(core, EPOLL_CTL_DEL, source);
 	c->sources--;
-	for (int i = c->next; i < c->count; i++)
-		if (c->batch[i].data.ptr == source)
-			c->batch[i].data.ptr = &c->waker;
+	for (struct epoll_event *event = c->next; event < c->end; event++)
+		if (event->data.ptr == source)
+			event->data.ptr = &c->waker;
 }
 
 /* A wake that nobody has fetched leaves it readable: from here on each turn looks. */
