@@ -280,24 +280,30 @@ int64_t hive_sendto(int fd, const void *buffer, size_t bytes, const struct hive_
 
 int hive_recv_all(int fd, void *buffer, size_t bytes, int64_t deadline_ns)
 {
-	for (size_t have = 0; have < bytes;) {
-		int64_t n = hive_recv(fd, (char *)buffer + have, bytes - have, deadline_ns);
+	char *at = (char *)buffer;
+
+	while (bytes > 0) {
+		int64_t n = hive_recv(fd, at, bytes, deadline_ns);
 
 		if (n <= 0)
 			return n < 0 ? (int)n : -ENODATA;
-		have += (size_t)n;
+		at += n;
+		bytes -= (size_t)n;
 	}
 	return 0;
 }
 
 int hive_send_all(int fd, const void *buffer, size_t bytes, int64_t deadline_ns)
 {
-	for (size_t sent = 0; sent < bytes;) {
-		int64_t n = hive_send(fd, (const char *)buffer + sent, bytes - sent, deadline_ns);
+	const char *at = (const char *)buffer;
+
+	while (bytes > 0) {
+		int64_t n = hive_send(fd, at, bytes, deadline_ns);
 
 		if (n < 0)
 			return (int)n;
-		sent += (size_t)n;
+		at += n;
+		bytes -= (size_t)n;
 	}
 	return 0;
 }
