@@ -13,7 +13,7 @@
 #include "core/cores.h"
 #include "core/wakefd.h"
 
-enum { BATCH = 64 };
+enum { BATCH = 64, AHEAD = 2 }; /* AHEAD: so far behind its end is looked, too */
 
 struct epoll_core {
 	struct hive_core core;
@@ -24,8 +24,9 @@ struct epoll_core {
 	bool polled;      /* somebody else waits for epoll_fd */
 	struct bed bed;   /* where it sleeps without any source */
 	struct alarmfd alarm;
-	int next, count; /* of the batch under way */
-	struct epoll_event batch[BATCH];
+	struct hive_source waker, ringer; /* never started: nothing is delivered for events of the core itself */
+	struct epoll_event *next, *end;   /* of the batch under way */
+	struct epoll_event batch[BATCH + AHEAD];
 };
 
 static struct epoll_core *of(struct hive_core *core)
@@ -35,7 +36,7 @@ static struct epoll_core *of(struct hive_core *core)
 
 static int watch_wakefd(struct epoll_core *c)
 {
-	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = NULL };
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = &c->waker };
 
 	return epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, c->wake_fd, &event) < 0 ? -errno : 0;
 }
@@ -43,7 +44,7 @@ static int watch_wakefd(struct epoll_core *c)
 /* What rings is told as an event of the core itself. Without it each wait has a timer of its own. */
 static void open_alarm(struct epoll_core *c)
 {
-	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = c };
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = &c->ringer };
 	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 
 	if (fd >= 0 && epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
@@ -137,7 +138,7 @@ static bool has_alarm(struct epoll_core *c, int64_t now_ns, int64_t deadline_ns)
 
 static bool only_alarm_rang(const struct epoll_core *c, int n)
 {
-	return n == 1 && c->batch[0].data.ptr == c;
+	return n == 1 && c->batch[0].data.ptr == &c->ringer;
 }
 
 /* An alarm may have been set for an earlier end than this one: then the wait goes on. */
@@ -192,30 +193,38 @@ static uint32_t to_epoll(uint32_t events)
 	       (events & CORE_EVENT_ALONE ? (uint32_t)EPOLLEXCLUSIVE : 0u);
 }
 
-/* Else the waker, the alarm, or one that was removed meanwhile. */
-static bool is_source(const struct epoll_core *c, const struct epoll_event *event)
+static struct hive_source *source_of(const struct epoll_event *event)
 {
-	return event->data.ptr && event->data.ptr != c;
+	return (struct hive_source *)event->data.ptr;
 }
 
 /* Sources are many, and come in no order: they are not in the cache, nor is what they belong to. */
-static void fetch_source(const struct epoll_core *c, int at)
+static void fetch_owner(const struct hive_source *source)
 {
-	if (at < c->count)
-		fetch_ahead(c->batch[at].data.ptr);
-}
+	const char *soon = (const char *)source->soon;
 
-static void fetch_owner(const struct epoll_core *c, int at)
-{
-	const char *soon;
-
-	if (at >= c->count || !is_source(c, &c->batch[at]))
-		return;
-	soon = (const char *)((const struct hive_source *)c->batch[at].data.ptr)->soon;
 	if (!soon)
 		return;
 	fetch_ahead(soon);
 	fetch_ahead(soon + 128);
+}
+
+static void deliver_batch(struct epoll_core *c, int n)
+{
+	struct epoll_event *event = c->batch;
+
+	c->end = event + n;
+	c->end[0].data.ptr = c->end[1].data.ptr = &c->waker;
+	fetch_ahead(source_of(&event[0]));
+	fetch_ahead(source_of(&event[1]));
+	fetch_owner(source_of(&event[0]));
+	for (; event < c->end; event = c->next) {
+		c->next = event + 1;
+		fetch_ahead(source_of(&event[2]));
+		fetch_owner(source_of(&event[1]));
+		hive_source_deliver(source_of(event), to_hive(event->events));
+	}
+	c->next = c->end = NULL;
 }
 
 static int epoll_core_turn(struct hive_core *core, int64_t timeout_ns)
@@ -232,19 +241,7 @@ static int epoll_core_turn(struct hive_core *core, int64_t timeout_ns)
 	n = wait_for_events(c, timeout_ns);
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
-	c->count = n;
-	fetch_source(c, 0);
-	fetch_source(c, 1);
-	fetch_owner(c, 0);
-	for (c->next = 0; c->next < c->count;) {
-		struct epoll_event *event = &c->batch[c->next++];
-
-		fetch_source(c, c->next + 1);
-		fetch_owner(c, c->next);
-		if (is_source(c, event))
-			hive_source_deliver((struct hive_source *)event->data.ptr, to_hive(event->events));
-	}
-	c->next = c->count = 0;
+	deliver_batch(c, n);
 	return 0;
 }
 
@@ -294,9 +291,9 @@ static void epoll_core_remove(struct hive_core *core, struct hive_source *source
 
 	control(core, EPOLL_CTL_DEL, source);
 	c->sources--;
-	for (int i = c->next; i < c->count; i++)
-		if (c->batch[i].data.ptr == source)
-			c->batch[i].data.ptr = NULL;
+	for (struct epoll_event *event = c->next; event < c->end; event++)
+		if (event->data.ptr == source)
+			event->data.ptr = &c->waker;
 }
 
 /* A wake that nobody has fetched leaves it readable: from here on each turn looks. */

@@ -198,10 +198,10 @@ static inline int waiter_result(struct waiter *who)
 	return phase == CELL_CANCELLED ? hive__fiber_reason(fiber_of_waiter(who)) : 0;
 }
 
-/* hive__wait_end(), with the switch inside its caller where that is all there is to do (see fiber_leave). */
+/* hive__wait_end() of a fiber, with the switch inside its caller where that is all there is to do (see fiber_leave). */
 static inline __attribute__((always_inline)) int fiber_wait_end(struct wait wait, int64_t deadline_ns)
 {
-	if (wait.who->thread || deadline_ns != HIVE_FOREVER)
+	if (deadline_ns != HIVE_FOREVER)
 		return hive__wait_end(wait, deadline_ns);
 	fiber_leave(fiber_of_waiter(wait.who), REQUEST_PARK);
 	return waiter_result(wait.who);

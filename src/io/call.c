@@ -9,6 +9,7 @@
 #include <rophive/io.h>
 
 #include "io/op.h"
+#include "io/try.h"
 
 /* ---- in a thread ---- */
 
@@ -124,7 +125,7 @@ static inline bool is_glance(int fd, const void *buffer, int64_t deadline_ns)
 int64_t hive__recv_by_op(int fd, void *buffer, size_t bytes, int64_t deadline_ns)
 {
 	if (is_glance(fd, buffer, deadline_ns))
-		return late_if_not_yet(hive__try_recv(fd, buffer, bytes));
+		return late_if_not_yet(try_recv(fd, buffer, bytes));
 	CALL(hive_op_recv, fd, buffer, bytes);
 	return result;
 }
@@ -132,7 +133,7 @@ int64_t hive__recv_by_op(int fd, void *buffer, size_t bytes, int64_t deadline_ns
 int64_t hive__send_by_op(int fd, const void *buffer, size_t bytes, int64_t deadline_ns)
 {
 	if (is_glance(fd, buffer, deadline_ns))
-		return late_if_not_yet(hive__try_send(fd, buffer, bytes));
+		return late_if_not_yet(try_send(fd, buffer, bytes));
 	CALL(hive_op_send, fd, buffer, bytes);
 	return result;
 }
@@ -279,24 +280,30 @@ int64_t hive_sendto(int fd, const void *buffer, size_t bytes, const struct hive_
 
 int hive_recv_all(int fd, void *buffer, size_t bytes, int64_t deadline_ns)
 {
-	for (size_t have = 0; have < bytes;) {
-		int64_t n = hive_recv(fd, (char *)buffer + have, bytes - have, deadline_ns);
+	char *at = (char *)buffer;
+
+	while (bytes > 0) {
+		int64_t n = hive_recv(fd, at, bytes, deadline_ns);
 
 		if (n <= 0)
 			return n < 0 ? (int)n : -ENODATA;
-		have += (size_t)n;
+		at += n;
+		bytes -= (size_t)n;
 	}
 	return 0;
 }
 
 int hive_send_all(int fd, const void *buffer, size_t bytes, int64_t deadline_ns)
 {
-	for (size_t sent = 0; sent < bytes;) {
-		int64_t n = hive_send(fd, (const char *)buffer + sent, bytes - sent, deadline_ns);
+	const char *at = (const char *)buffer;
+
+	while (bytes > 0) {
+		int64_t n = hive_send(fd, at, bytes, deadline_ns);
 
 		if (n < 0)
 			return (int)n;
-		sent += (size_t)n;
+		at += n;
+		bytes -= (size_t)n;
 	}
 	return 0;
 }

@@ -54,7 +54,7 @@ static void look_at(struct seat *seat)
 	take_back(seat);
 	if (!seat_is_waited_at(seat))
 		return;
-	if (!seat->added || !is_before(seat->desk->tick, seat_due(seat))) {
+	if (seat->how == SEAT_OUT || !is_before(seat->desk->tick, seat_due(seat))) {
 		if (hive__seat_verify(seat))
 			grow_sure(seat);
 		return;

@@ -129,8 +129,6 @@ int64_t hive__op_try(struct hive_op *op);
 bool hive__op_has_more(const struct hive_op *op, int64_t result);
 /* What repeats is not tried before an event, which may never come for what is no socket. -EAGAIN: it is one. */
 int64_t hive__check_socket(int fd);
-int64_t hive__try_recv(int fd, void *buffer, size_t length);
-int64_t hive__try_send(int fd, const void *buffer, size_t length);
 /* To its end, blocking. -EAGAIN: it has to wait for readiness after all, or, if it still op_blocks(), that is the answer. */
 int64_t hive__op_block(struct hive_op *op);
 

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "base/core_setup.h"
+#include "base/fetch.h"
 #include "io/buffers.h"
 #include "io/number.h"
 #include "io/seat.h"
@@ -51,31 +52,39 @@ static bool all_wait_alone(const struct seat *seat)
 	return !op && seat->first;
 }
 
+static int add_by_edges(struct seat *seat)
+{
+	bool alone = (hive__place_core(seat->desk->place)->ops->flags & CORE_WAKES_ONE) && all_wait_alone(seat);
+	int r;
+
+	seat->source.events = HIVE_EVENT_EDGE | (alone ? HIVE_EVENT_IN | CORE_EVENT_ALONE : SEAT_ALL | HIVE_EVENT_END);
+	r = hive__place_add(seat->desk->place, &seat->source);
+	if (r == 0)
+		seat->how = alone ? SEAT_ALONE : SEAT_EDGES;
+	return r;
+}
+
 static int add(struct seat *seat)
 {
 	int r;
 
 	seat->life = number_life((int)seat->source.handle);
-	seat->edges = true;
 	seat->stream = STREAM_UNKNOWN;
-	seat->alone = (hive__place_core(seat->desk->place)->ops->flags & CORE_WAKES_ONE) && all_wait_alone(seat);
-	seat->source.events = HIVE_EVENT_EDGE |
-	                      (seat->alone ? HIVE_EVENT_IN | CORE_EVENT_ALONE : SEAT_ALL | HIVE_EVENT_END);
-	r = hive__place_add(seat->desk->place, &seat->source);
+	r = add_by_edges(seat);
 	if (r == -ENOTSUP) {
-		seat->edges = false;
 		seat->source.events = wanted(seat);
 		r = hive__place_add(seat->desk->place, &seat->source);
+		if (r == 0)
+			seat->how = SEAT_LEVEL;
 	}
-	seat->added = r == 0;
 	return r;
 }
 
 void hive__seat_take_out(struct seat *seat)
 {
-	if (seat->added)
+	if (seat->how != SEAT_OUT)
 		hive__place_remove(seat->desk->place, &seat->source);
-	seat->added = false;
+	seat->how = SEAT_OUT;
 	seat->sure = 0;
 	seat->ready = SEAT_ALL;
 }
@@ -83,16 +92,16 @@ void hive__seat_take_out(struct seat *seat)
 /* Its number means something else by now, and what was registered went with the old one. */
 static void see_life(struct seat *seat)
 {
-	if (seat->added && seat->life != number_life((int)seat->source.handle))
+	if (seat->how != SEAT_OUT && seat->life != number_life((int)seat->source.handle))
 		hive__seat_take_out(seat);
 }
 
 /* Without edges: armed for exactly what is waited for. */
 static int arm(struct seat *seat)
 {
-	uint32_t events = seat->edges ? 0 : wanted(seat);
+	uint32_t events = seat->how == SEAT_LEVEL ? wanted(seat) : 0;
 
-	if (seat->edges || events == seat->source.events)
+	if (seat->how != SEAT_LEVEL || events == seat->source.events)
 		return 0;
 	return hive__place_modify(seat->desk->place, &seat->source, events);
 }
@@ -162,7 +171,7 @@ bool hive__seat_verify(struct seat *seat)
 
 	if (!seat_is_waited_at(seat))
 		return false;
-	if (seat->added && !seat->alone)
+	if (seat->how == SEAT_LEVEL || seat->how == SEAT_EDGES)
 		r = hive__place_modify(seat->desk->place, &seat->source, seat->source.events);
 	if (r == 0)
 		return true;
@@ -179,8 +188,8 @@ bool hive__seat_verify(struct seat *seat)
  * without edges it would be told all the time that the peer has gone; and alone it would be told in place of who waits elsewhere. */
 static bool is_in_the_way(const struct seat *seat)
 {
-	return seat->added && !seat->first &&
-	       (!seat->edges || seat->alone || (hive__place_core(seat->desk->place)->ops->flags & CORE_KEEPS_FILES));
+	return seat->how != SEAT_OUT && !seat->first &&
+	       (seat->how != SEAT_EDGES || (hive__place_core(seat->desk->place)->ops->flags & CORE_KEEPS_FILES));
 }
 
 void hive__seat_leave(struct desk *desk, struct hive_op *op)
@@ -191,38 +200,19 @@ void hive__seat_leave(struct desk *desk, struct hive_op *op)
 		hive__share_leave(op);
 	if (seat && is_in_the_way(seat))
 		hive__seat_take_out(seat);
-	else if (seat && seat->added)
+	else if (seat && seat->how != SEAT_OUT)
 		arm(seat);
 }
 
 /* Not so for datagrams, terminals, descriptors on their way, urgent bytes. */
-static bool is_stream(struct seat *seat)
+bool hive__seat_asks_stream(struct seat *seat)
 {
 	int protocol = 0;
 	socklen_t bytes = sizeof protocol;
 
-	if (seat->stream == STREAM_UNKNOWN) {
-		getsockopt((int)seat->source.handle, SOL_SOCKET, SO_PROTOCOL, &protocol, &bytes);
-		seat->stream = protocol == IPPROTO_TCP ? STREAM_YES : STREAM_NO;
-	}
+	getsockopt((int)seat->source.handle, SOL_SOCKET, SO_PROTOCOL, &protocol, &bytes);
+	seat->stream = protocol == IPPROTO_TCP ? STREAM_YES : STREAM_NO;
 	return seat->stream == STREAM_YES;
-}
-
-static bool used_up(struct seat *seat, uint32_t code, uint64_t asked, int64_t r)
-{
-	return (code == HIVE_OP_RECV || code == HIVE_OP_RECV_MANY || code == HIVE_OP_READ) && r > 0 &&
-	       (uint64_t)r < asked && seat->edges && seat->added && !(seat->ready & FINAL) && is_stream(seat);
-}
-
-void hive__seat_learn(struct seat *seat, uint32_t code, uint32_t events, uint64_t asked, int64_t r)
-{
-	seat->strays = 0; /* what it is told of goes on here */
-	if (r == -EAGAIN)
-		seat->ready &= ~events;
-	else if (r <= 0)
-		seat->sure = 0; /* it may be about to be closed */
-	else if (used_up(seat, code, asked, r))
-		seat->ready &= ~(uint32_t)HIVE_EVENT_IN;
 }
 
 /* One attempt; seat may be NULL. */
@@ -233,7 +223,7 @@ static int64_t attempt(struct seat *seat, struct hive_op *op)
 	if (r == -EAGAIN && op_blocks(op))
 		return r; /* somebody else does it: that says nothing */
 	if (seat && op_waits_at(op) == (int)seat->source.handle)
-		hive__seat_learn(seat, op->code, op_events(op), op->length, r);
+		seat_learn(seat, op->code, op_events(op), op->length, r);
 	return r;
 }
 
@@ -329,9 +319,9 @@ static bool waits_for(const struct seat *seat, uint32_t events)
 static void look_again(struct seat *seat, uint32_t events)
 {
 	seat->sure = 0;
-	if (!seat->edges && (events & FINAL))
+	if (seat->how == SEAT_LEVEL && (events & FINAL))
 		hive__seat_take_out(seat); /* it would be told all the time */
-	if (seat->edges || !seat->added)
+	if (seat->how != SEAT_LEVEL)
 		hive__seat_doubt(seat);
 }
 
@@ -347,7 +337,7 @@ static void tell_all(struct seat *seat, uint32_t events, bool called)
 		hive__place_busy(seat->desk->place);
 		serve(seat);
 	}
-	if (!seat->added)
+	if (seat->how == SEAT_OUT)
 		return;
 	if (is_in_the_way(seat))
 		hive__seat_take_out(seat);
@@ -355,22 +345,15 @@ static void tell_all(struct seat *seat, uint32_t events, bool called)
 		look_again(seat, events);
 	else if (!called && !seat_is_waited_at(seat) && ++seat->strays >= STRAYS)
 		hive__seat_take_out(seat); /* its business goes on elsewhere, or has ended */
-	if (seat->added)
+	if (seat->how != SEAT_OUT)
 		arm(seat);
 }
 
-static void on_ready(struct hive_source *source, uint32_t events)
+/* Not inlined: what happens most would save registers for it. */
+static __attribute__((noinline)) void hear(struct seat *seat, uint32_t events)
 {
-	struct seat *seat = (struct seat *)source->arg;
 	uint32_t called = 0;
 
-	seat->heard = true;
-	seat->ready |= events & (SEAT_ALL | FINAL);
-	if ((events & ~(uint32_t)HIVE_EVENT_OUT) == HIVE_EVENT_IN && !seat->first && !seat->writer.wait.who &&
-	    hive__seat_call_reader(seat)) { /* what happens most */
-		seat->strays = 0;
-		return;
-	}
 	if (seat->reader.wait.who || seat->writer.wait.who)
 		called = hive__seat_call(seat, events & (HIVE_EVENT_IN | HIVE_EVENT_OUT | FINAL), 0);
 	seat->called = called;
@@ -380,19 +363,33 @@ static void on_ready(struct hive_source *source, uint32_t events)
 		tell_all(seat, events, called);
 }
 
+static void on_ready(struct hive_source *source, uint32_t events)
+{
+	struct seat *seat = (struct seat *)source->arg;
+
+	prefetch(&seat->called); /* for who tries, and waits again */
+	seat->heard = true;
+	seat->ready |= events & (SEAT_ALL | FINAL);
+	if ((events & ~(uint32_t)HIVE_EVENT_OUT) == HIVE_EVENT_IN && !seat->first && !seat->writer.wait.who &&
+	    hive__seat_call_reader(seat)) /* what happens most */
+		seat->strays = 0;
+	else
+		hear(seat, events);
+}
+
 /* -EPERM: it cannot wait for that; it is a file. */
 static int wait_at(struct seat *seat, struct hive_op *op)
 {
 	bool old;
 	int r;
 
-	if (seat->added && seat->alone && !waits_alone(op))
+	if (seat->how == SEAT_ALONE && !waits_alone(op))
 		hive__seat_take_out(seat); /* for this one it is told in any case */
-	old = seat->added;
+	old = seat->how != SEAT_OUT;
 	append(seat, op);
 	if (!old)
 		r = add(seat);
-	else if (op->repeat && seat->edges) /* it is told what is there already */
+	else if (op->repeat && seat->how != SEAT_LEVEL) /* it is told what is there already */
 		r = hive__place_modify(seat->desk->place, &seat->source, seat->source.events);
 	else
 		r = arm(seat);
@@ -403,7 +400,7 @@ static int wait_at(struct seat *seat, struct hive_op *op)
 	if (r < 0) {
 		take_away(seat, op);
 		end_waits(seat, r);
-	} else if (old && seat->edges) {
+	} else if (old && seat->how != SEAT_LEVEL) {
 		hive__seat_doubt(seat);
 	}
 	return r;
@@ -415,7 +412,7 @@ bool hive__seat_is_free(struct seat *seat, uint32_t events)
 		return !(wanted(seat) & events) && (seat->ready & (events | FINAL));
 	if (!hive__seat_has_sitter(seat))
 		see_life(seat);
-	return !seat->added || (seat->ready & (events | FINAL));
+	return seat->how == SEAT_OUT || (seat->ready & (events | FINAL));
 }
 
 static bool may_try(struct seat *seat, const struct hive_op *op)
@@ -428,7 +425,7 @@ static bool may_try(struct seat *seat, const struct hive_op *op)
 /* What happens most: for something that has not come yet, where all is as it was. */
 static bool waits_as_before(const struct seat *seat, const struct hive_op *op)
 {
-	return seat_is_quiet(seat) && seat->edges && !seat->alone && !(seat->ready & (op_events(op) | FINAL)) &&
+	return seat_is_quiet(seat) && seat->how == SEAT_EDGES && !(seat->ready & (op_events(op) | FINAL)) &&
 	       op->code != HIVE_OP_SHUTDOWN && op->code != HIVE_OP_CLOSE;
 }
 

@@ -1,35 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 /* A seat: what a desk knows about a descriptor number; shared by seat.c, seats.c and doubt.c. */
+#include <errno.h>
+
 #include "io/number.h"
 #include "io/op.h"
 #include "io/sitter.h"
 
 enum stream { STREAM_UNKNOWN, STREAM_YES, STREAM_NO };
 
-struct seat { /* O; what each event and each wait needs stands in two cache lines */
+/* As what it is registered with the core, as far as we know. */
+enum how {
+	SEAT_OUT,   /* not at all */
+	SEAT_LEVEL, /* armed for what is waited for, on a core that knows no edges */
+	SEAT_EDGES,
+	SEAT_ALONE, /* by edges; if others wait for this elsewhere, one of all is told */
+};
+
+struct seat { /* O; an event needs the first two cache lines, a wait the third as well */
 	struct hive_source source;
 	struct desk *desk;
 	struct hive_op *first; /* that wait, in order; linked by `behind` */
-	struct sitter reader;  /* a fiber that waits to receive, while no operation waits here */
 	uint32_t ready;        /* HIVE_EVENT_… */
-	uint32_t called;       /* what a fiber was called for and has not tried yet, when operations waited too */
-	uint32_t lost;         /* how often the number has become another's here */
-	uint32_t life;         /* of the number, when it was registered */
-	bool added;            /* registered, as far as we know */
-	bool edges;            /* by edges; else armed for what is waited for */
-	bool alone;            /* added: if others wait for this elsewhere, one of all is told */
-	bool doubtful;         /* in a list of those */
+	uint8_t how;           /* enum how */
 	bool heard;            /* an event came since it was looked at: it was registered */
 	uint8_t stream;        /* enum stream: a short read means that nothing is left */
 	uint8_t strays;        /* events in a row that nobody waited for */
-	uint8_t sure;          /* how often in a row there was no reason to doubt */
-	uint32_t since;        /* tick of the desk in which the last wait began */
-	uint32_t due;          /* doubtful: tick in which it is looked at */
+	struct sitter reader;  /* a fiber that waits to receive, while no operation waits here */
+	struct sitter writer;  /* to send */
+
+	uint32_t called; /* what a fiber was called for and has not tried yet, when operations waited too */
+	uint32_t lost;   /* how often the number has become another's here */
+	uint32_t life;   /* of the number, when it was registered */
+	uint32_t since;  /* tick of the desk in which the last wait began */
+	uint32_t due;    /* doubtful: tick in which it is looked at */
+	bool doubtful;   /* in a list of those */
+	uint8_t sure;    /* how often in a row there was no reason to doubt */
 
 	struct hive_op *last;
-	struct sitter writer; /* to send */
-	uint64_t event;       /* how many there were that operations waited for */
+	uint64_t event; /* how many there were that operations waited for */
 	struct seat *next_doubtful, **doubtful_link;
 };
 
@@ -69,8 +78,27 @@ bool hive__seat_verify(struct seat *seat);
 bool hive__seat_is_free(struct seat *seat, uint32_t events);
 /* A fiber that was called for these has tried: who waits behind it is next. */
 void hive__seat_tried(struct seat *seat, uint32_t events);
+/* A short read means that nothing is left. */
+bool hive__seat_asks_stream(struct seat *seat);
+
+static inline bool seat_used_up(struct seat *seat, uint32_t code, uint64_t asked, int64_t r)
+{
+	return (code == HIVE_OP_RECV || code == HIVE_OP_RECV_MANY || code == HIVE_OP_READ) && r > 0 &&
+	       (uint64_t)r < asked && seat->how >= SEAT_EDGES && !(seat->ready & FINAL) &&
+	       (seat->stream == STREAM_UNKNOWN ? hive__seat_asks_stream(seat) : seat->stream == STREAM_YES);
+}
+
 /* What an attempt, at so many bytes, says about the seat. */
-void hive__seat_learn(struct seat *seat, uint32_t code, uint32_t events, uint64_t asked, int64_t r);
+static inline void seat_learn(struct seat *seat, uint32_t code, uint32_t events, uint64_t asked, int64_t r)
+{
+	seat->strays = 0; /* what it is told of goes on here */
+	if (r == -EAGAIN)
+		seat->ready &= ~events;
+	else if (r <= 0)
+		seat->sure = 0; /* it may be about to be closed */
+	else if (seat_used_up(seat, code, asked, r))
+		seat->ready &= ~(uint32_t)HIVE_EVENT_IN;
+}
 
 /* sit.c */
 /* A fiber waits there itself. */
@@ -84,7 +112,7 @@ void hive__seats_call_all(struct desk *desk);
 /* Registered in this life of its number, and nobody waits there. */
 static inline bool seat_is_quiet(const struct seat *seat)
 {
-	return seat->added && !seat->first && !seat->reader.wait.who && !seat->writer.wait.who &&
+	return seat->how != SEAT_OUT && !seat->first && !seat->reader.wait.who && !seat->writer.wait.who &&
 	       seat->life == number_life((int)seat->source.handle);
 }
 

@@ -12,16 +12,17 @@
 #include "fiber/fiber.h"
 #include "io/number.h"
 #include "io/seat.h"
+#include "io/try.h"
 #include "sched/state.h"
 
-static bool sits(const struct sitter *sitter)
+static bool is_sitting(const struct sitter *sitter)
 {
 	return sitter->wait.who && hive__wait_is_on(sitter->wait);
 }
 
 bool hive__seat_has_sitter(const struct seat *seat)
 {
-	return sits(&seat->reader) || sits(&seat->writer);
+	return is_sitting(&seat->reader) || is_sitting(&seat->writer);
 }
 
 /* It does not run before it is made ready. Where operations wait behind it, it tries here and nowhere else, for they are told when it has
@@ -62,8 +63,9 @@ uint32_t hive__seat_call(struct seat *seat, uint32_t events, int result)
 	return called;
 }
 
-/* Where a fiber of this worker may do it by itself; NULL: nowhere. */
-static inline struct seat *find(struct guest_place *place, int fd)
+/* Where a fiber of this worker may do it by itself; NULL: nowhere. Not inlined: what is worked out of the number would be kept, in the
+ * frame of a fiber that waits.                                                                                              */
+static __attribute__((noinline)) struct seat *find(const struct guest_place *place, int fd)
 {
 	struct hive_fiber *f = place ? (struct hive_fiber *)place->now : NULL;
 	struct desk *desk = f ? (struct desk *)place->cache[GUESTS_IO] : NULL;
@@ -84,20 +86,19 @@ static inline bool may_try(struct seat *seat, const struct sitter *sitter, uint3
 /* It is told of what comes, in this life of the number, and nothing has come. */
 static inline bool may_sit(struct seat *seat, const struct sitter *sitter, uint32_t events)
 {
-	return seat->added && seat->edges && !seat->alone && !seat->first && !(seat->ready & (events | FINAL)) &&
-	       !(sitter->wait.who && sits(sitter)) && !seat->desk->left &&
-	       seat->life == number_life((int)seat->source.handle);
+	return !(seat->ready & (events | FINAL)) && !seat->first && !(sitter->wait.who && is_sitting(sitter)) &&
+	       seat->how == SEAT_EDGES && !seat->desk->left && seat->life == number_life((int)seat->source.handle);
 }
 
-static inline __attribute__((always_inline)) int sit(struct guest_place *place, struct seat *seat,
-                                                     struct sitter *sitter, const char *why, int64_t deadline_ns)
+static inline __attribute__((always_inline)) int sit(struct seat *seat, struct sitter *sitter, const char *why,
+                                                     int64_t deadline_ns)
 {
-	struct hive_fiber *f = (struct hive_fiber *)place->now;
+	struct hive_fiber *f = (struct hive_fiber *)seat->desk->place->now;
+	int result = 0, r = hive__fiber_reason(f);
 	struct wait wait;
-	int result = 0, r;
 
-	if (hive__fiber_reason(f) != 0)
-		return hive__fiber_reason(f);
+	if (r != 0)
+		return r;
 	store_relaxed(&f->waiter.why, why);
 	store_relaxed(&f->waiter.detail, (uintptr_t)seat->source.handle);
 	wait = (struct wait){ &f->waiter, cell_begin(&f->waiter.cell, false) };
@@ -134,9 +135,8 @@ int64_t hive_recv(int fd, void *buffer, size_t bytes, int64_t deadline_ns)
 	struct known known = { NULL, 0 };
 
 	for (bool waited = false;; waited = true) {
-		struct guest_place *place = hive__place();
-		struct seat *seat = find(place, fd);
-		bool is_next;
+		struct seat *seat = find(hive__place(), fd);
+		bool is_next, sits;
 		int64_t r;
 
 		if (!seat || (!buffer && bytes > 0))
@@ -144,19 +144,21 @@ int64_t hive_recv(int fd, void *buffer, size_t bytes, int64_t deadline_ns)
 		if (is_lost(seat, &known))
 			return -EBADF;
 		is_next = waited && (seat->called & HIVE_EVENT_IN);
-		if (is_next || may_try(seat, &seat->reader, HIVE_EVENT_IN)) {
-			r = hive__try_recv(fd, buffer, bytes);
-			hive__seat_learn(seat, HIVE_OP_RECV, HIVE_EVENT_IN, bytes, r);
+		sits = !is_next && may_sit(seat, &seat->reader, HIVE_EVENT_IN);
+		if (!sits && (is_next || may_try(seat, &seat->reader, HIVE_EVENT_IN))) {
+			r = try_recv(fd, buffer, bytes);
+			seat_learn(seat, HIVE_OP_RECV, HIVE_EVENT_IN, bytes, r);
 			if (is_next)
 				hive__seat_tried(seat, HIVE_EVENT_IN);
 			if (r != -EAGAIN)
 				return waited ? r : take_turns(seat->desk, r, deadline_ns);
+			sits = may_sit(seat, &seat->reader, HIVE_EVENT_IN);
 		}
-		if (deadline_ns <= HIVE_NOWAIT || !may_sit(seat, &seat->reader, HIVE_EVENT_IN))
+		if (deadline_ns <= HIVE_NOWAIT || !sits)
 			break;
 		known = (struct known){ seat, seat->lost };
 		POISON(buffer, bytes);
-		r = sit(place, seat, &seat->reader, "recv on ", deadline_ns);
+		r = sit(seat, &seat->reader, "recv on ", deadline_ns);
 		UNPOISON(buffer, bytes);
 		if (r < 0)
 			return r;
@@ -169,9 +171,8 @@ int64_t hive_send(int fd, const void *buffer, size_t bytes, int64_t deadline_ns)
 	struct known known = { NULL, 0 };
 
 	for (bool waited = false;; waited = true) {
-		struct guest_place *place = hive__place();
-		struct seat *seat = find(place, fd);
-		bool is_next;
+		struct seat *seat = find(hive__place(), fd);
+		bool is_next, sits;
 		int64_t r;
 
 		if (!seat || (!buffer && bytes > 0))
@@ -179,19 +180,21 @@ int64_t hive_send(int fd, const void *buffer, size_t bytes, int64_t deadline_ns)
 		if (is_lost(seat, &known))
 			return -EBADF;
 		is_next = waited && (seat->called & HIVE_EVENT_OUT);
-		if (is_next || may_try(seat, &seat->writer, HIVE_EVENT_OUT)) {
-			r = hive__try_send(fd, buffer, bytes);
+		sits = !is_next && may_sit(seat, &seat->writer, HIVE_EVENT_OUT);
+		if (!sits && (is_next || may_try(seat, &seat->writer, HIVE_EVENT_OUT))) {
+			r = try_send(fd, buffer, bytes);
 			if (r <= 0)
-				hive__seat_learn(seat, HIVE_OP_SEND, HIVE_EVENT_OUT, bytes, r);
+				seat_learn(seat, HIVE_OP_SEND, HIVE_EVENT_OUT, bytes, r);
 			if (is_next)
 				hive__seat_tried(seat, HIVE_EVENT_OUT);
 			if (r != -EAGAIN)
 				return waited ? r : take_turns(seat->desk, r, deadline_ns);
+			sits = may_sit(seat, &seat->writer, HIVE_EVENT_OUT);
 		}
-		if (deadline_ns <= HIVE_NOWAIT || !may_sit(seat, &seat->writer, HIVE_EVENT_OUT))
+		if (deadline_ns <= HIVE_NOWAIT || !sits)
 			break;
 		known = (struct known){ seat, seat->lost };
-		r = sit(place, seat, &seat->writer, "send on ", deadline_ns);
+		r = sit(seat, &seat->writer, "send on ", deadline_ns);
 		if (r < 0)
 			return r;
 	}

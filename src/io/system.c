@@ -13,12 +13,12 @@
 
 #include <rophive/io.h>
 
-#include "base/direct.h"
 #include "base/buffers.h"
 #include "base/quiet.h"
 #include "io/fill.h"
 #include "io/number.h"
 #include "io/op.h"
+#include "io/try.h"
 
 enum { MOMENT_BYTES = 4 << 10 }; /* written where that may block */
 enum { LONG_BYTES = 32 << 10 };  /* more of a file than this is no IO worker's business */
@@ -279,26 +279,6 @@ int64_t hive__check_socket(int fd)
 	return r;
 }
 
-int64_t hive__try_recv(int fd, void *buffer, size_t length)
-{
-	int64_t r;
-
-	do
-		r = direct_recv(fd, buffer, length, MSG_DONTWAIT);
-	while (r == -EINTR);
-	return r;
-}
-
-int64_t hive__try_send(int fd, const void *buffer, size_t length)
-{
-	int64_t r;
-
-	do
-		r = direct_send(fd, buffer, length, MSG_DONTWAIT | MSG_NOSIGNAL);
-	while (r == -EINTR);
-	return r;
-}
-
 bool hive__op_has_more(const struct hive_op *op, int64_t result)
 {
 	return op->repeat && (result > 0 || (result == 0 && op->code != HIVE_OP_RECV_MANY));
@@ -313,7 +293,7 @@ static int64_t try_recv_many(struct hive_op *op)
 
 	if (!buffers_take(buffers, &index))
 		return -ENOBUFS;
-	r = hive__try_recv(op->fd, buffers_open_one(buffers, index), buffers->bytes);
+	r = try_recv(op->fd, buffers_open_one(buffers, index), buffers->bytes);
 	if (r > 0)
 		op->buffer = buffers_lend(buffers, index);
 	else
@@ -358,9 +338,9 @@ int64_t hive__op_try(struct hive_op *op)
 	int64_t r;
 
 	if (op->code == HIVE_OP_RECV)
-		return hive__try_recv(op->fd, op->buffer, op->length);
+		return try_recv(op->fd, op->buffer, op->length);
 	if (op->code == HIVE_OP_SEND)
-		return hive__try_send(op->fd, op->buffer, op->length);
+		return try_send(op->fd, op->buffer, op->length);
 	if (op->code == HIVE_OP_RECV_MANY)
 		return try_recv_many(op);
 	error = errno;

@@ -113,12 +113,12 @@ static inline bool deque_pop(struct deque *d, struct hive_task *ret_task)
 	return won;
 }
 
-/* Owner thread only. What the next task is about comes into the cache meanwhile. */
-static inline void deque_look_ahead(struct deque *d)
+/* Owner thread only. What the next task is about comes into the cache meanwhile, from so many bytes on. */
+static inline void deque_look_ahead(struct deque *d, size_t from)
 {
 	const void *about = load_hint(&deque_slot(d, load_hint(&d->bottom) - 1)->arg);
 
-	fetch_ahead(about);
+	fetch_ahead((const void *)((uintptr_t)about + from));
 }
 
 /* Owner thread only. Up to max of the oldest tasks, in order, by one claim; how many. Sound for the owner alone: nobody else

@@ -63,9 +63,10 @@ static inline bool deque_pop(struct deque *d, struct hive_task *ret_task)
 	return found;
 }
 
-static inline void deque_look_ahead(struct deque *d)
+static inline void deque_look_ahead(struct deque *d, size_t from)
 {
 	(void)d;
+	(void)from;
 }
 
 static inline bool deque_steal(struct deque *d, struct hive_task *ret_task)

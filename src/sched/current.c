@@ -5,9 +5,18 @@
  * thread; initial-exec because a shared library's general model costs a call on every post.                           */
 _Thread_local struct worker *hive__current_worker __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+/* The same, for guests, who ask all the time. */
+static _Thread_local struct guest_place *place __attribute__((tls_model("initial-exec")));
+
 void hive__set_current(struct worker *w)
 {
 	hive__current_worker = w;
+	place = w && w->kind == HIVE_WORKER_IO ? &w->place : NULL;
+}
+
+struct guest_place *hive__place(void)
+{
+	return place;
 }
 
 /* Waiting on this thread makes the first of these go on: they have no threads, and were started here; the last one first. */

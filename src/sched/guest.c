@@ -3,13 +3,8 @@
 #include "base/thread.h"
 #include "sched/guest.h"
 #include "sched/internal.h"
-
-struct guest_place *hive__place(void)
-{
-	struct worker *w = hive__current();
-
-	return w && w->kind == HIVE_WORKER_IO ? &w->place : NULL;
-}
+#include "sched/step.h"
+#include "sched/stir.h"
 
 bool hive__on_worker(void)
 {
@@ -132,10 +127,10 @@ struct guest *hive__guest_next(struct guest_place *place)
 		place->handed = NULL;
 		return handed;
 	}
-	while (hive__step_next(w, &task)) {
+	while (step_next(w, &task)) {
 		if (task.fn == hive__run_guest) {
 			bump(&w->stats.ran, 1);
-			local_look_ahead(&w->local);
+			local_look_ahead(&w->local, offsetof(struct guest, run));
 			return (struct guest *)task.arg;
 		}
 		hive__run_task(w, task);
@@ -200,7 +195,6 @@ static void ready_here(struct worker *w, struct guest *guest)
 /* They run in their order. What finds no room, and no memory to make some, stays here. */
 void hive__share_brought(struct worker *w)
 {
-	struct hive_task tasks[TUNE_BROUGHT];
 	uint32_t n = w->brought_count;
 
 	w->brought_count = 0;
@@ -209,12 +203,10 @@ void hive__share_brought(struct worker *w)
 			break;
 	if (local_room(&w->local) < n) {
 		for (uint32_t i = 0; i < n; i++)
-			keep_private(w, w->brought[i]);
+			keep_private(w, (struct guest *)w->brought[i].arg);
 		return;
 	}
-	for (uint32_t i = 0; i < n; i++)
-		tasks[i] = task_of(w->brought[i]);
-	local_push_batch(&w->local, tasks, n);
+	local_push_batch(&w->local, w->brought, n);
 	bump(&w->stats.posted, n);
 	w->unshared = w->setup.stealing; /* see hive__end_search() */
 }
@@ -228,10 +220,10 @@ void hive__guest_ready_in_turn(struct guest_place *place, struct guest *guest)
 		ready_here(w, guest);
 		return;
 	}
+	w->brought[w->brought_count++] = task_of(guest);
+	w->unshared = true;
 	if (w->brought_count == TUNE_BROUGHT)
 		hive__share_brought(w);
-	w->brought[w->brought_count++] = guest;
-	w->unshared = true;
 }
 
 /* The main worker's inbox is open until it leaves, and it stays as long as anybody holds. */
@@ -460,13 +452,7 @@ void hive__place_leave(struct worker *w)
 
 void hive__place_stirs(struct guest_place *place, bool user_code)
 {
-	struct worker *w = hive__worker_of_place(place);
-
-	hive__get_up(w);
-	bump(&w->stats.events, 1);
-	hive__trail(w, TRAIL_EVENT, 0);
-	if (user_code)
-		hive__place_busy(place);
+	stirs(hive__worker_of_place(place), user_code);
 }
 
 void hive__place_busy(struct guest_place *place)

@@ -218,7 +218,6 @@ bool hive__beat_nested(struct worker *w, int64_t *ret_wait_ns);
 /* The beats of a guest: as many as there is something to do for, and time. False: it leaves. */
 bool hive__beat_foreign(struct worker *w, int64_t *ret_wait_ns);
 void hive__run_task(struct worker *w, struct hive_task task);
-bool hive__step_next(struct worker *w, struct hive_task *ret_task);
 bool hive__step_would_take(struct worker *w);
 struct guest *hive__step_next_guest(struct worker *w, guest_fn *run);
 void hive__call_hook(struct worker *w, hive_fn *hook);

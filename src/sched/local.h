@@ -118,10 +118,10 @@ static inline bool local_pop(struct local *l, struct hive_task *ret_task, int32_
 
 /* Owner thread only. Who goes on with one thing after the other: what the next one is about comes into the cache meanwhile. Not for
  * tasks of any kind, whose argument may be no address at all: to look for one costs more than it saves.                   */
-static inline void local_look_ahead(struct local *l)
+static inline void local_look_ahead(struct local *l, size_t from)
 {
 	if (!l->oldest)
-		deque_look_ahead(&l->deque);
+		deque_look_ahead(&l->deque, from);
 }
 
 /* Owner thread only. Up to max of the oldest tasks by one claim; how many. None from a ring that is being robbed. */

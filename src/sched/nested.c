@@ -2,6 +2,7 @@
 /* Cores that are the loop of somebody else. Its callbacks are user code that comes by no source of ours, and may run that loop again: the
  * worker is awake for the first, and its beats go on in the second.                                                          */
 #include "sched/internal.h"
+#include "sched/stir.h"
 
 static struct worker *worker_in(const struct hive_core *core)
 {
@@ -17,7 +18,7 @@ void hive_core_enter(struct hive_core *core)
 	if (!w || !w->turning)
 		return;
 	w->foreign = true;
-	hive__place_stirs(&w->place, true);
+	stirs(w, true);
 }
 
 void hive_core_leave(struct hive_core *core)

@@ -9,6 +9,7 @@
  * each other).                                                                                                     */
 #include "base/thread.h"
 #include "sched/internal.h"
+#include "sched/stir.h"
 
 /* What nobody else can or will do for this worker. */
 bool hive__own_work(struct worker *w)
@@ -141,6 +142,14 @@ void hive__get_up(struct worker *w)
 		return;
 	w->looked_twice = false; /* if for a fork, that push has let others pass again */
 	hive__mark_searching(w, true);
+}
+
+/* The trail tells of a turn that it brought something, before user code runs, and not how much: else nothing else would fit in. */
+void hive__hear(struct worker *w)
+{
+	w->still = false;
+	hive__get_up(w);
+	hive__trail(w, TRAIL_EVENT, 0);
 }
 
 /* Learns how long posts keep it waiting. Measured to the waker's stamp: measured to the own waking, a short wait would

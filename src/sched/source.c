@@ -2,6 +2,7 @@
 /* Sources: the scheduler's half. It keeps the list of what is started and guards every call into user code; the core
  * knows descriptors.                                                                                                */
 #include "sched/internal.h"
+#include "sched/stir.h"
 
 enum { SOURCE_IDLE = 0x50041d1e, SOURCE_STARTED = 0x5004a11e, SOURCE_OF_GUEST = 0x50046e57 };
 enum {
@@ -122,7 +123,7 @@ void hive_source_deliver(struct hive_source *source, uint32_t events)
 
 	if (!is_users && source->state != SOURCE_OF_GUEST)
 		return;
-	hive__place_stirs(&w->place, is_users);
+	stirs(w, is_users);
 	source->on_ready(source, events);
 }
 

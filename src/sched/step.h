@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
-/* A step of the beat: so many tasks, for so long. Of worker.c alone. */
+/* A step of the beat: so many tasks, for so long. Of worker.c, and of guests that go on with the next one themselves. */
 #include "sched/internal.h"
 
 /* A step goes on until its budget is used up, its slice is over, or there is nothing left. The clock is read after the
@@ -10,7 +10,8 @@ typedef bool step_source(struct worker *w, struct hive_task *ret_task);
 typedef bool step_question(struct worker *w);
 
 struct step {
-	uint32_t done, budget, next_look;
+	uint32_t done, budget;
+	uint32_t next_look; /* after so many the clock is read; at most the budget */
 	int64_t began_ns, slice_ns;
 	bool close;          /* the clock is looked at after each task: its beat must not last longer than its frame */
 	step_source *next;   /* where its tasks come from */
@@ -39,34 +40,35 @@ static inline struct step step_begin(struct worker *w, int32_t budget, step_sour
 {
 	/* A single task has no need of the time. */
 	int64_t began_ns = budget > 1 ? time_of_step(w) : 0;
-	struct step s = { 0, (uint32_t)budget, 1, began_ns, w->setup.slice_ns, false, next, more };
+	struct step s = { 0, (uint32_t)budget, budget > 0, began_ns, w->setup.slice_ns, false, next, more };
 
 	if (w->frame_end_ns)
 		fit_into_frame(w, &s);
 	return s;
 }
 
-static inline uint32_t stride(const struct step *s, int64_t spent_ns)
-{
-	int64_t each_ns = spent_ns / s->done;
-
-	if (each_ns >= s->slice_ns / TUNE_SHORT)
-		return 1;
-	return each_ns >= s->slice_ns / TUNE_TINY ? TUNE_SHORT_STRIDE : TUNE_TINY_STRIDE;
-}
+/* Looks at the clock. */
+bool hive__step_is_in_time(struct worker *w, struct step *s);
 
 static inline bool step_goes_on(struct worker *w, struct step *s)
 {
-	int64_t spent_ns;
-	uint32_t next;
-
-	if (s->done >= s->budget || hive__is_halted(w))
+	if (hive__is_halted(w))
 		return false;
-	if (s->done < s->next_look || (s->more && !s->more(w))) /* for the end of it nobody needs the time */
+	if (s->done < s->next_look)
 		return true;
-	spent_ns = hive__now(w->hive) - s->began_ns;
-	next = s->close ? 1 : stride(s, spent_ns);
-	w->tiny = next == TUNE_TINY_STRIDE;
-	s->next_look += next;
-	return spent_ns < s->slice_ns;
+	if (s->done >= s->budget)
+		return false;
+	return (s->more && !s->more(w)) || hive__step_is_in_time(w, s); /* for the end of it nobody needs the time */
+}
+
+/* Whoever runs tasks of the step under way may go on with the next one without coming back (guests do: each return from a stack
+ * that was left is one that the processor guesses wrong). False: the step is over, or there is none.                       */
+static inline bool step_next(struct worker *w, struct hive_task *ret_task)
+{
+	struct step *step = w->step;
+
+	if (!step || !step_goes_on(w, step) || !step->next(w, ret_task))
+		return false;
+	step->done++;
+	return true;
 }

@@ -3,16 +3,23 @@
 #include "sched/internal.h"
 #include "sched/step.h"
 
-/* Whoever runs tasks of the step under way may go on with the next one without coming back (guests do: each return from a stack
- * that was left is one that the processor guesses wrong). False: the step is over, or there is none.                       */
-bool hive__step_next(struct worker *w, struct hive_task *ret_task)
+static uint32_t stride(const struct step *s, int64_t spent_ns)
 {
-	struct step *step = w->step;
+	int64_t each_ns = spent_ns / s->done;
 
-	if (!step || !step_goes_on(w, step) || !step->next(w, ret_task))
-		return false;
-	step->done++;
-	return true;
+	if (each_ns >= s->slice_ns / TUNE_SHORT)
+		return 1;
+	return each_ns >= s->slice_ns / TUNE_TINY ? TUNE_SHORT_STRIDE : TUNE_TINY_STRIDE;
+}
+
+bool hive__step_is_in_time(struct worker *w, struct step *s)
+{
+	int64_t spent_ns = hive__now(w->hive) - s->began_ns;
+	uint32_t next = s->close ? 1 : stride(s, spent_ns);
+
+	w->tiny = next == TUNE_TINY_STRIDE;
+	s->next_look = s->budget - s->done > next ? s->done + next : s->budget;
+	return spent_ns < s->slice_ns;
 }
 
 static void step_run(struct worker *w, struct step *step)
@@ -20,7 +27,7 @@ static void step_run(struct worker *w, struct step *step)
 	struct hive_task task;
 
 	w->step = step;
-	while (hive__step_next(w, &task))
+	while (step_next(w, &task))
 		hive__run_task(w, task);
 	w->step = NULL;
 }
@@ -59,7 +66,7 @@ static int turn(struct worker *w, int64_t timeout_ns)
 	uint64_t events = load_relaxed(&w->stats.events);
 	int r;
 
-	w->turning = true;
+	w->turning = w->still = true;
 	r = w->core->ops->turn(w->core, timeout_ns);
 	w->turning = false;
 	if (load_relaxed(&w->stats.events) != events)
@@ -476,7 +483,7 @@ bool hive__beat_nested(struct worker *w, int64_t *ret_wait_ns)
 	if (w->brought_count > 0)
 		hive__share_brought(w);
 	work(w, true);
-	w->turning = w->foreign = true;
+	w->turning = w->foreign = w->still = true;
 	if (hive__parting(w) == PARTING_LEAVE)
 		return false;
 	*ret_wait_ns = sleep_in_host(w);

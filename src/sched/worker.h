@@ -174,13 +174,14 @@ struct worker {
 	void *task_slot;          /* O  of who wraps the task that runs: guest.h */
 	struct step *step;        /* O  under way, whose tasks may follow each other: worker.c */
 	bool turning;             /* O  inside a turn of its core */
+	bool still;               /* O  nothing has happened in there since it began, or was announced in there */
 	bool foreign;             /* O  inside a callback of a core that is a loop of somebody else */
 	uint32_t brought_count;   /* O */
-	struct guest *brought[TUNE_BROUGHT]; /* O  made ready by the turn under way, in order, and in no queue yet */
-	struct worker_counters stats;        /* S */
-	ATOMIC(hive_fn *) last_task;         /* S  that it began */
-	ATOMIC(uint32_t) seeks;              /* S  `searching`, for thieves that look for the busiest */
-	struct trail trail;                  /* S */
+	struct hive_task brought[TUNE_BROUGHT]; /* O  guests made ready by the turn under way, in no queue yet */
+	struct worker_counters stats;           /* S */
+	ATOMIC(hive_fn *) last_task;            /* S  that it began */
+	ATOMIC(uint32_t) seeks;                 /* S  `searching`, for thieves that look for the busiest */
+	struct trail trail;                     /* S */
 
 	struct local local;                /* owner pushes and pops, others steal */
 	ATOMIC(struct fork_stack *) forks; /* S  made by its first fork; likewise: team.h */

@@ -155,7 +155,7 @@ static const char *check_seat_quiet(const struct seat *seat)
 			return "seat: who waits there does not know";
 	if (last != seat->last)
 		return "seat: its last is not the last";
-	if (seat_is_waited_at(seat) && !seat->added && !seat->doubtful)
+	if (seat_is_waited_at(seat) && seat->how == SEAT_OUT && !seat->doubtful)
 		return "seat: somebody waits there, and nobody will tell";
 	return seat->doubtful && seat->desk->doubt_alarm == 0 ? "seat: in doubt, and nobody looks" : NULL;
 }
