@@ -71,13 +71,13 @@ static inline uint64_t deque_room(struct deque *d)
 	return d->capacity - (load_relaxed(&d->bottom) - d->top_seen);
 }
 
-/* Owner thread only. All tasks of an array; the caller saw room for them. */
-static inline void deque_push_many(struct deque *d, const struct hive_task *tasks, uint64_t n)
+/* Owner thread only. All tasks of an array, as it lies or its last one first; the caller saw room for them. */
+static inline void deque_push_many(struct deque *d, const struct hive_task *tasks, uint64_t n, bool last_first)
 {
 	uint64_t bottom = load_relaxed(&d->bottom);
 
 	for (uint64_t i = 0; i < n; i++)
-		slot_write(deque_slot(d, bottom + i), tasks[i]);
+		slot_write(deque_slot(d, bottom + i), tasks[last_first ? n - 1 - i : i]);
 	exchange_seq(&d->bottom, bottom + n); /* DEQUE-2 (pairs with DEQUE-3 and DEQUE-6) */
 }
 
@@ -86,7 +86,7 @@ static inline bool deque_push(struct deque *d, struct hive_task task)
 {
 	if (load_relaxed(&d->bottom) - d->top_seen >= d->capacity && deque_room(d) < 1)
 		return false;
-	deque_push_many(d, &task, 1);
+	deque_push_many(d, &task, 1, false);
 	return true;
 }
 

@@ -35,11 +35,11 @@ static inline uint64_t deque_room(struct deque *d)
 	return d->capacity - deque_size(d);
 }
 
-static inline void deque_push_many(struct deque *d, const struct hive_task *tasks, uint64_t n)
+static inline void deque_push_many(struct deque *d, const struct hive_task *tasks, uint64_t n, bool last_first)
 {
 	lock_acquire(&d->lock);
 	for (uint64_t i = 0; i < n; i++)
-		slot_write(&d->slots[d->bottom++ & (d->capacity - 1)], tasks[i]);
+		slot_write(&d->slots[d->bottom++ & (d->capacity - 1)], tasks[last_first ? n - 1 - i : i]);
 	lock_release(&d->lock);
 }
 
@@ -47,7 +47,7 @@ static inline bool deque_push(struct deque *d, struct hive_task task)
 {
 	if (deque_room(d) < 1)
 		return false;
-	deque_push_many(d, &task, 1);
+	deque_push_many(d, &task, 1, false);
 	return true;
 }
 

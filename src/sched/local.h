@@ -69,20 +69,14 @@ static inline bool local_post(struct local *l, struct hive_task task)
 	return true;
 }
 
-/* Owner thread only. A batch for which it saw room, to be run in the order of the array, which is changed. */
-static inline void local_push_batch(struct local *l, struct hive_task *tasks, size_t n)
+/* Owner thread only. A batch for which it saw room, to be run in the order of the array. */
+static inline void local_push_batch(struct local *l, const struct hive_task *tasks, size_t n)
 {
 	if (l->oldest) {
 		runq_push_many(&l->ring, tasks, (uint32_t)n);
 		return;
 	}
-	for (size_t i = 0; i < n / 2; i++) {
-		struct hive_task swap = tasks[i];
-
-		tasks[i] = tasks[n - 1 - i];
-		tasks[n - 1 - i] = swap;
-	}
-	deque_push_many(&l->deque, tasks, n);
+	deque_push_many(&l->deque, tasks, n, true);
 }
 
 /* Owner thread only. The oldest task; false when empty, or when a thief was faster. */
@@ -137,7 +131,7 @@ static inline void local_put_back(struct local *l, const struct hive_task *tasks
 	if (l->oldest)
 		runq_push_many(&l->ring, tasks, (uint32_t)n);
 	else
-		deque_push_many(&l->deque, tasks, n);
+		deque_push_many(&l->deque, tasks, n, false);
 }
 
 /* Up to half, one at a time: each is decided by its own compare-and-swap. */

@@ -51,7 +51,7 @@ static void push_many(struct reference *ref, uint64_t n)
 		ref->numbers[ref->count++] = next_number;
 		tasks[i] = task_of(next_number++);
 	}
-	deque_push_many(&ref->deque, tasks, n);
+	deque_push_many(&ref->deque, tasks, n, false);
 }
 
 static void pop(struct reference *ref)

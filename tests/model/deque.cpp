@@ -116,7 +116,7 @@ struct deque_thief_takes_the_oldest_first : deque_suite<deque_thief_takes_the_ol
 		if (i == 0) {
 			hive_task two[] = { tasks.make(0), tasks.make(1) };
 
-			deque_push_many(&deque, two, 2);
+			deque_push_many(&deque, two, 2, false);
 			push(2);
 			push(3);
 		} else {

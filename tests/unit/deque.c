@@ -134,7 +134,7 @@ TEST(push_many_keeps_the_order_of_the_array)
 
 	start(4, UINT64_MAX - 1);
 	CHECK(deque_room(&deque) >= 3);
-	deque_push_many(&deque, tasks, 3);
+	deque_push_many(&deque, tasks, 3, false);
 	CHECK_EQ(deque_size(&deque), 3);
 	CHECK_EQ(deque_room(&deque), 1);
 	CHECK_EQ(stolen(), 0);
@@ -145,7 +145,7 @@ TEST(push_many_keeps_the_order_of_the_array)
 TEST(push_many_of_nothing_changes_nothing)
 {
 	start(4, 0);
-	deque_push_many(&deque, NULL, 0);
+	deque_push_many(&deque, NULL, 0, false);
 	CHECK_EQ(deque_size(&deque), 0);
 	CHECK_EQ(popped(), -1);
 }
