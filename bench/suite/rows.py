@@ -212,8 +212,9 @@ def mixed():
     on_time = at_least(0.995, None, "≥ 99.5 % on time")
     shares = [rate("frames on time, plain timer", on_time, "frames_on_time", "")]  # the one that Tokio has as well
     shares += [rate("frames on time beside " + load, on_time, load + "_frames_on_time", "", False) for load in ("compute", "timers", "posts", "block", "updates")]
-    yield row("mixed_ui:T2", "Under load", "60 frames a second, 2 workers", shares + [duration("late_p99_ns", "lateness of a frame, p99")], 2, quick=seconds(0.5),
-              full=seconds(3))
+    for ident, ours, title in (("T2", [], ""), ("ordinary", ["--ordinary"], ", without real-time priority")):
+        yield row("mixed_ui:" + ident, "Under load", "60 frames a second, 2 workers" + title, shares + [duration("late_p99_ns", "lateness of a frame, p99")], 2, ours=ours,
+                  quick=seconds(0.5), full=seconds(3))
 
 
 ROWS = [one for part in (tasks, wakes, timers, fork_join, fibers, messages, servers, mixed) for one in part()]
