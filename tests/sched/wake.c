@@ -499,3 +499,20 @@ TEST(who_was_woken_for_himself_passes_the_pools_work_on)
 	fake_settle(&f);
 	fake_destroy(&f);
 }
+
+/* Whoever was claimed and got up by himself may be in a task when the one who claimed him says so: he is up all the same, and can be stuck. */
+TEST(a_late_wake_leaves_who_is_up_as_he_is)
+{
+	ATOMIC(uint32_t) parking;
+
+	parking_end(&parking);
+	CHECK(!parking_notify(&parking));
+	CHECK_EQ(load_relaxed(&parking), PARKING_RUNNING);
+	parking_begin(&parking);
+	CHECK(!parking_notify(&parking));
+	CHECK(!parking_commit(&parking));
+	parking_begin(&parking);
+	CHECK(parking_commit(&parking));
+	CHECK(parking_notify(&parking));
+	CHECK(!parking_notify(&parking)); /* once is enough */
+}
