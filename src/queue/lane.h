@@ -149,8 +149,11 @@ static inline int lane_append(struct lane *l, const struct hive_task *tasks, siz
 static __attribute__((noinline, unused)) int lane_give_slowly(struct lane *l, const struct hive_task *tasks, size_t n,
                                                               bool fresh, struct chunk_store *store)
 {
-	int r = lane_make_ring(l, &store->memory);
+	int r;
 
+	if (load_relaxed(&l->ring))
+		return lane_append(l, tasks, n, fresh, store);
+	r = lane_make_ring(l, &store->memory);
 	if (r < 0)
 		return r;
 	if (!lane_has_room(l, n))
