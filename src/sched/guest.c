@@ -170,9 +170,8 @@ static bool send(struct worker *to, struct guest *guest, uint32_t target)
 
 static bool push_local(struct worker *w, struct guest *guest)
 {
-	while (!local_push(&w->local, task_of(guest)))
-		if (hive__spill(w) < 0)
-			return false;
+	if (!local_push(&w->local, task_of(guest)) && hive__post_to_full(w, task_of(guest)) < 0)
+		return false;
 	bump(&w->stats.posted, 1);
 	if (w->setup.stealing)
 		hive__wake_if_needed(w->hive, &w->hive->io);
