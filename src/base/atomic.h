@@ -78,8 +78,8 @@ void hive__explore_pause(void);
 /* Counters with one writer and many readers: no read-modify-write needed. Owner thread only. */
 #define bump(p, n) store_relaxed((p), load_relaxed(p) + (n))
 
-#define prefetch_for_writing(p) __builtin_prefetch((p), 1)
-/* Others lose it at once. The above does that on some processors only: compilers that know of old x86 ones fetch for reading. */
+/* Fetches a line for writing, so that others lose it at once. __builtin_prefetch() does that on some processors only: compilers that know of old
+ * x86 ones fetch for reading.                                                                                              */
 #if defined(__x86_64__) && !defined(HIVE_MODEL)
 #define prefetch_alone(p) __asm__ volatile("prefetchw %0" : : "m"(*(const char *)(p)))
 #else

@@ -198,7 +198,7 @@ static inline int waiter_result(struct waiter *who)
 	return phase == CELL_CANCELLED ? hive__fiber_reason(fiber_of_waiter(who)) : 0;
 }
 
-/* hive__wait_end() of a fiber, with the switch inside its caller where that is all there is to do (see fiber_leave). */
+/* hive__wait_end() of a fiber (or of a thread that has a deadline), with the switch inside its caller where that is all there is to do (see fiber_leave). */
 static inline __attribute__((always_inline)) int fiber_wait_end(struct wait wait, int64_t deadline_ns)
 {
 	if (deadline_ns != HIVE_FOREVER)

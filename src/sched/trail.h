@@ -16,7 +16,7 @@ enum trail_event {
 	TRAIL_STOLE,
 	TRAIL_SPILLED,
 	TRAIL_FLUSHED, /* its outbox */
-	TRAIL_EVENT,   /* of a source */
+	TRAIL_EVENT,   /* the first of a turn */
 	TRAIL_SILENCED,
 	TRAIL_LEAVES,
 	TRAIL_EVENTS

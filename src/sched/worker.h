@@ -172,7 +172,7 @@ struct worker {
 	struct guest_place place; /* O */
 	struct slice slice;       /* O */
 	void *task_slot;          /* O  of who wraps the task that runs: guest.h */
-	struct step *step;        /* O  under way, whose tasks may follow each other: worker.c */
+	struct step *step;        /* O  under way, whose tasks may follow each other: step.h */
 	bool turning;             /* O  inside a turn of its core */
 	bool still;               /* O  nothing has happened in there since it began, or was announced in there */
 	bool foreign;             /* O  inside a callback of a core that is a loop of somebody else */
