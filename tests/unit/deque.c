@@ -142,6 +142,19 @@ TEST(push_many_keeps_the_order_of_the_array)
 	CHECK_EQ(popped(), 1);
 }
 
+TEST(push_many_turns_the_array_round_if_asked)
+{
+	struct hive_task tasks[] = { task_of(0), task_of(1), task_of(2) };
+
+	start(4, UINT64_MAX - 1);
+	CHECK(deque_room(&deque) >= 3);
+	deque_push_many(&deque, tasks, 3, true);
+	CHECK_EQ(popped(), 0);
+	CHECK_EQ(stolen(), 2);
+	CHECK_EQ(popped(), 1);
+	CHECK_EQ(popped(), -1);
+}
+
 TEST(push_many_of_nothing_changes_nothing)
 {
 	start(4, 0);
