@@ -117,7 +117,11 @@ void doctor_look_at_priorities(struct checkup *checkup)
 	bool known = machine_read_line("/proc/sys/kernel/sched_autogroup_enabled", autogroup, sizeof autogroup);
 	record_count(record, "own_nice", getpriority(PRIO_PROCESS, 0));
 	put_attempt(record, "nice_below_own", try_lower_nice);
-	bool realtime = put_attempt(record, "sched_fifo", try_realtime) == 0 && hive_cpus() > 1;
+	struct rlimit timed = { 0 };
+	getrlimit(RLIMIT_RTTIME, &timed);
+	bool realtime = put_attempt(record, "sched_fifo", try_realtime) == 0 && hive_cpus() > 1 &&
+	                getpriority(PRIO_PROCESS, 0) <= 0 && sched_getscheduler(0) == SCHED_OTHER &&
+	                timed.rlim_cur == RLIM_INFINITY; /* worker.h, realtime */
 	record_text(record, "ui_workers", realtime ? "real-time priority" : "ordinary");
 	record_text(record, "autogroup", !known ? "unknown" : autogroup[0] == '1' ? "on" : "off");
 	if (known && autogroup[0] == '1')

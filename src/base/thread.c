@@ -137,11 +137,20 @@ int hive__thread_realtime(int priority)
 	return sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param) < 0 ? -errno : 0;
 }
 
+/* Who runs for longer than such a limit is killed: that must be somebody's own wish. */
+static bool is_timed(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_RTTIME, &limit) < 0 || limit.rlim_cur != RLIM_INFINITY;
+}
+
 bool hive__thread_realtime_if_allowed(int priority)
 {
 	struct scheduling s = { .size = sizeof s };
 	int saved = errno;
-	bool plain = syscall(SYS_sched_getattr, 0, &s, sizeof s, 0) == 0 && s.policy == SCHED_OTHER && s.nice <= 0;
+	bool plain = syscall(SYS_sched_getattr, 0, &s, sizeof s, 0) == 0 && s.policy == SCHED_OTHER && s.nice <= 0 &&
+	             !is_timed();
 	bool given = plain && hive__thread_realtime(priority) == 0;
 
 	errno = saved;

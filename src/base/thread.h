@@ -29,7 +29,8 @@ void hive__thread_nice_at_least(int nice);
 void hive__thread_slices(int64_t slice_ns);
 /* First in, first out. What it starts, threads and processes, is ordinary again. */
 int hive__thread_realtime(int priority);
-/* The same, if the system allows it and nobody has asked for anything else: for an ordinary thread that is not nice. True: so it is now. */
+/* The same, if the system allows it and nobody has asked for anything else: for an ordinary thread that is not nice, in a process whose real-time
+ * threads may run for as long as they like. True: so it is now.                                                            */
 bool hive__thread_realtime_if_allowed(int priority);
 /* How it is scheduled, to be put back later. */
 struct thread_policy {

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "support/child.h"
 #include "unit.h"
 
 /* Runs fn(arg) on a new thread and waits for it. */
@@ -234,6 +235,17 @@ static void ask_when_nice(void *arg)
 	ask_for_real_time(arg);
 }
 
+static void ask_under_a_limit(void)
+{
+	struct rlimit limit = { 1000000, 1000000 }; /* a second */
+	int result[3] = { 0 };
+
+	CHECK_EQ(setrlimit(RLIMIT_RTTIME, &limit), 0);
+	on_thread(ask_for_real_time, result);
+	CHECK(!result[1]);
+	CHECK_EQ(result[2], SCHED_OTHER);
+}
+
 static void ask_in_batch(void *arg)
 {
 	CHECK_OK(hive__thread_batch());
@@ -252,8 +264,11 @@ TEST(real_time_is_for_ordinary_threads_that_ask)
 	CHECK_EQ(plain[1], demand[0] == 0 && getpriority(PRIO_PROCESS, 0) <= 0);
 	CHECK_EQ(plain[2], plain[1] ? SCHED_FIFO : SCHED_OTHER);
 	CHECK(!nice[1] && !batch[1]);
+	child_without(NULL, 0, 0, ask_under_a_limit);
 	CHECK_EQ(nice[2], SCHED_OTHER);
 	CHECK_EQ(batch[2], SCHED_BATCH);
+	if (demand[0] < 0)
+		test_skip("no right to real-time priority");
 }
 
 TEST(absurd_priority_is_refused)
