@@ -205,7 +205,8 @@ static void ignore(void *hook_arg, const char *text)
 static void play_io(const char *core, bool strict)
 {
 	static struct hive_host host = { .allocate = allocate };
-	struct hive_worker_options io = { .core = core_named(core), .ui = true }; /* which asks for real-time priority */
+	struct hive_worker_options io = { .core = core_named(core),
+		                          .ui = true }; /* which asks for real-time priority */
 	struct io_scenario s = { .options = { .host = &host, .io = &io, .on_warn = ignore }, .strict = strict };
 
 	printf("%s: %u errors of input and output\n", core, io_play(&s));
