@@ -19,7 +19,7 @@
 
 enum { IDLE, ASKED, WRITING, ANSWERED, STATES = 4 };
 enum {
-	OUR_CODE = -77,     /* of our signals: no other sender uses it */
+	OUR_CODE = -7,      /* of our signals; see send() */
 	OWN_FRAMES = 2,     /* the handler, and how it was entered */
 	PATIENCE_MS = 100,  /* for a thread that blocks it, or does not get a CPU */
 	WRITING_MS = 1000,  /* for one that has begun */
@@ -148,6 +148,8 @@ int hive__backtrace_signal(void)
 	return load_relaxed(&desk.number);
 }
 
+/* The code is SI_DETHREAD: no sender uses it, and the kernel knows how such a signal is laid out. Of codes that it does not know it
+ * refuses those with anything behind what it knows (E2BIG), and an emulator hands it what was on its stack.                */
 static bool send(uint32_t thread, uint32_t question)
 {
 #if defined(SYS_rt_tgsigqueueinfo)
