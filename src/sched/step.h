@@ -50,6 +50,16 @@ static inline struct step step_begin(struct worker *w, int32_t budget, step_sour
 /* Looks at the clock. */
 bool hive__step_is_in_time(struct worker *w, struct step *s);
 
+/* For one task more, which need not be in the queue. */
+static inline bool step_has_time(struct worker *w, struct step *s)
+{
+	if (hive__is_halted(w))
+		return false;
+	if (s->done < s->next_look)
+		return true;
+	return s->done < s->budget && hive__step_is_in_time(w, s);
+}
+
 static inline bool step_goes_on(struct worker *w, struct step *s)
 {
 	if (hive__is_halted(w))

@@ -18,8 +18,10 @@ bool hive__step_is_in_time(struct worker *w, struct step *s)
 	uint32_t next = s->close ? 1 : stride(s, spent_ns);
 
 	w->tiny = next == TUNE_TINY_STRIDE;
+	if (spent_ns >= s->slice_ns)
+		return false; /* and so for whoever asks next: guests ask before the step does */
 	s->next_look = s->budget - s->done > next ? s->done + next : s->budget;
-	return spent_ns < s->slice_ns;
+	return true;
 }
 
 static void step_run(struct worker *w, struct step *step)
@@ -208,7 +210,7 @@ bool hive__step_would_take(struct worker *w)
 	bool is_next = !w->local.oldest &&
 	               w->newest_run < w->setup.newest_run; /* else it is, or may be, an older one's turn */
 
-	if (!step || step->next != next_local || !is_next || !step_goes_on(w, step))
+	if (!step || step->next != next_local || !is_next || !step_has_time(w, step))
 		return false;
 	step->done++;
 	w->newest_run++;
