@@ -476,18 +476,22 @@ bool hive__beat_foreign(struct worker *w, int64_t *ret_wait_ns)
 	return true;
 }
 
-/* Inside a turn, in a callback that runs the core's loop once more: all of a beat but the turn. Announced asleep at its end, as above. */
+/* Inside a turn, in a callback that runs the core's loop once more: all of a beat but the turn. Announced asleep at its end, as above; but not
+ * if it has done something, which may have ended that loop: then the callback goes on.                                     */
 bool hive__beat_nested(struct worker *w, int64_t *ret_wait_ns)
 {
+	uint64_t before;
+
 	w->turning = w->foreign = false;
 	w->up_ns = 0;
 	hive__get_up(w);
 	if (w->brought_count > 0)
 		hive__share_brought(w);
+	before = deeds(w);
 	work(w, true);
 	w->turning = w->foreign = w->still = true;
 	if (hive__parting(w) == PARTING_LEAVE)
 		return false;
-	*ret_wait_ns = sleep_in_host(w);
+	*ret_wait_ns = deeds(w) == before ? sleep_in_host(w) : 0;
 	return true;
 }

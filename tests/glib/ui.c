@@ -296,6 +296,74 @@ TEST(input_that_comes_in_a_flood_while_a_dialog_is_open_has_its_turn_before_the_
 	close_world();
 }
 
+/* ---- who ends a loop inside the loop ---- */
+
+static struct hive_source ender;
+
+static void end_dialog(void *arg)
+{
+	(void)arg;
+	g_main_loop_quit(inner);
+}
+
+static void end_dialog_by_source(struct hive_source *source, uint32_t events)
+{
+	(void)events;
+	take_byte(fds[0]);
+	CHECK(hive_source_stop(source) >= 0);
+	end_dialog(NULL);
+}
+
+static gboolean end_dialog_by_glib(gpointer data)
+{
+	end_dialog(data);
+	return G_SOURCE_REMOVE;
+}
+
+static void prepare_end(int how)
+{
+	if (how == 0) {
+		make_pipe(fds);
+		hive_source_init(&ender, HIVE_SOURCE_FD, fds[0], HIVE_EVENT_IN, end_dialog_by_source, NULL);
+		CHECK_OK(hive_source_start(&ender));
+		put_byte(fds[1]);
+	} else if (how == 1) {
+		CHECK_OK(hive_post_self(end_dialog, NULL));
+	} else if (how == 2) {
+		CHECK_OK(hive_post_self_after(0, end_dialog, NULL, NULL));
+	} else {
+		g_source_unref(attach(g_idle_source_new(), end_dialog_by_glib, G_PRIORITY_LOW));
+	}
+}
+
+static gboolean dialogs_that_end(gpointer data)
+{
+	(void)data;
+	for (int how = 0; how < 4; how++) {
+		inner = g_main_loop_new(context, FALSE);
+		prepare_end(how);
+		g_main_loop_run(inner);
+		CHECK(!rig.l.w[0]->announced); /* what follows is user code: nobody may count on its sleep */
+		g_main_loop_unref(inner);
+		if (how == 0)
+			close_both(fds);
+		calls++;
+	}
+	return G_SOURCE_REMOVE;
+}
+
+TEST(the_worker_is_awake_behind_a_dialog_whoever_ended_it)
+{
+	GSource *dialog;
+
+	open_world((struct hive_worker_options){ .ui = true });
+	dialog = attach(g_idle_source_new(), dialogs_that_end, G_PRIORITY_DEFAULT);
+	beat();
+	CHECK_EQ(calls, 4);
+	g_source_unref(dialog);
+	close_world();
+}
+
 /* ---- the pool ---- */
 
 static int most_at_once, done_at_draw;

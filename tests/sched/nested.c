@@ -33,6 +33,9 @@ static void callback_with_loop(struct fake_core_script *script, int64_t timeout_
 	post_number(1);
 	result = hive_core_beat(core, &wait_ns);
 	CHECK_STR(fake_log(), "1");
+	CHECK(!l.w[0]->announced); /* the task may have ended the loop inside, and the callback goes on */
+	CHECK_EQ(wait_ns, 0);
+	CHECK_OK(hive_core_beat(core, &wait_ns));
 	CHECK(l.w[0]->announced); /* the loop inside waits now: any post wakes it */
 	CHECK_EQ(wait_ns, HIVE_FOREVER);
 	fake_reset_wakes(&l.f);

@@ -95,16 +95,21 @@ static gboolean dispatch_nested(GSource *source, GSourceFunc callback, gpointer 
 {
 	struct glib_core *c = of_source(source);
 	int64_t wait_ns = HIVE_FOREVER;
+	bool serves = c->inner_poll.revents && !c->serving;
 
 	(void)callback, (void)data;
 	c->beats = false;
-	if (c->inner_poll.revents && !c->serving) {
+	if (serves) {
 		hive_core_leave(&c->core);
 		serve_sources(c);
 		hive_core_enter(&c->core);
 	}
 	hive_core_beat(&c->core, &wait_ns); /* in a task: what it has posted goes out, and nothing else */
-	c->beats = false;                   /* a loop inside may have thought otherwise */
+	if (serves) { /* which may have ended this loop: then a callback goes on, for which the worker must be awake */
+		hive_core_enter(&c->core);
+		wait_ns = 0;
+	}
+	c->beats = false; /* a loop inside may have thought otherwise */
 	c->due_ns = hive_deadline(NULL, wait_ns);
 	return G_SOURCE_CONTINUE;
 }
