@@ -3,6 +3,7 @@
  * takes what one thread attaches and another frees for a race. It is not built with that.                                */
 #include <glib.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include <rophive/glib.h>
@@ -91,4 +92,53 @@ TEST(posts_and_sources_of_glib_from_many_threads_all_run)
 	WAIT_UNTIL(atomic_load(&idles) == THREADS * EACH / 4);
 	WAIT_UNTIL(atomic_load(&ran) == THREADS * EACH + THREADS * EACH / 4);
 	end_world();
+}
+
+/* ---- threads of GLib's own ---- */
+
+struct policies {
+	_Atomic(int) ui, pool;
+};
+
+static int own_policy(void)
+{
+	return sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+}
+
+static void note_policy(gpointer data, gpointer user_data)
+{
+	(void)user_data;
+	atomic_store(&((struct policies *)data)->pool, own_policy());
+}
+
+/* As GTask does it, when it is used for the first time. */
+static void use_the_shared_threads(void *arg)
+{
+	struct policies *p = arg;
+	GThreadPool *pool = g_thread_pool_new(note_policy, NULL, 1, FALSE, NULL);
+
+	CHECK(pool);
+	CHECK(g_thread_pool_push(pool, p, NULL));
+	g_thread_pool_free(pool, FALSE, TRUE);
+	atomic_store(&p->ui, own_policy());
+}
+
+/* They ask by themselves to be scheduled as whoever made the first pool of them; in 2.74 at least. */
+TEST(the_shared_threads_of_glib_do_not_get_the_priority_of_a_ui_worker)
+{
+	struct hive_worker_options io = { .core = hive_core_glib(), .ui = true };
+	struct policies p = { -1, -1 };
+
+	context = g_main_context_new();
+	io.core_arg = context;
+	hive = real_create((struct hive_options){ 0 });
+	CHECK_OK(hive_attach(hive, NULL, NULL));
+	CHECK_OK(hive_attach(hive, &io, &ui));
+	CHECK_OK(hive_start(hive));
+	CHECK_OK(hive_post_to(hive, ui, use_the_shared_threads, &p));
+	WAIT_UNTIL(atomic_load(&p.ui) >= 0);
+	CHECK_EQ(atomic_load(&p.pool), SCHED_OTHER);
+	end_world();
+	if (atomic_load(&p.ui) != SCHED_FIFO)
+		test_skip("no right to real-time priority");
 }

@@ -32,6 +32,8 @@ struct glib_core {
 	int64_t due_ns; /* nested: when the next beat is due */
 };
 
+static const struct hive_core_ops glib_ops;
+
 struct context_source {
 	GSource source;
 	struct glib_core *core;
@@ -268,7 +270,7 @@ static int glib_core_open(void *arg, struct hive_core **ret_core)
 		hive__memory_free(&memory, c);
 		return r;
 	}
-	c->core.ops = hive_core_glib();
+	c->core.ops = &glib_ops;
 	add_source(c);
 	*ret_core = &c->core;
 	return 0;
@@ -321,7 +323,26 @@ static const struct hive_core_ops glib_ops = {
 	.remove = glib_core_remove,
 };
 
+static void never_run(gpointer data, gpointer user_data)
+{
+	(void)data, (void)user_data;
+}
+
+/* The threads that all thread pools of GLib share (GTask's, too) are scheduled as the one is that makes the first of these pools: each asks for it
+ * itself. That shall be no UI worker with its real-time priority, but whoever is here, where no worker runs yet.            */
+static void *make_first_pool(void *arg)
+{
+	GThreadPool *pool = g_thread_pool_new(never_run, NULL, 1, FALSE, NULL);
+
+	if (pool)
+		g_thread_pool_free(pool, TRUE, FALSE);
+	return arg;
+}
+
 const struct hive_core_ops *hive_core_glib(void)
 {
+	static GOnce once = G_ONCE_INIT;
+
+	g_once(&once, make_first_pool, NULL);
 	return &glib_ops;
 }
