@@ -170,7 +170,7 @@ static bool send(struct worker *to, struct guest *guest, uint32_t target)
 
 static bool push_local(struct worker *w, struct guest *guest)
 {
-	if (!local_push(&w->local, task_of(guest)) && hive__post_to_full(w, task_of(guest)) < 0)
+	if (!local_push(&w->local, task_of(guest)) && hive__post_to_full(w, task_of(guest), false) < 0)
 		return false;
 	bump(&w->stats.posted, 1);
 	if (w->setup.stealing)

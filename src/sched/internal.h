@@ -366,7 +366,7 @@ bool hive__take_from_pool(struct worker *w);
 bool hive__run_from_pool(struct worker *w);
 bool hive__steal_some(struct worker *w);
 int hive__spill(struct worker *w);
-int hive__post_to_full(struct worker *w, struct hive_task task);
+int hive__post_to_full(struct worker *w, struct hive_task task, bool soon);
 void hive__flush_outbox(struct worker *w);
 
 /* timer.c and after.c */

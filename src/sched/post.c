@@ -187,7 +187,7 @@ int hive_post_local(hive_fn *fn, void *arg)
 	if (r < 0)
 		return r;
 	if (!local_post(&w->local, task))
-		r = hive__post_to_full(w, task);
+		r = hive__post_to_full(w, task, true);
 	if (r < 0)
 		return r;
 	bump(&w->stats.posted, 1);

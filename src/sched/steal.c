@@ -290,8 +290,8 @@ int hive__spill(struct worker *w)
 }
 
 /* A local post that found no room. While a thief copies from a full ring its slots are not free, and there is no knowing for how
- * long: then this task goes to the pool by itself. 0 or -ENOMEM.                                                             */
-int hive__post_to_full(struct worker *w, struct hive_task task)
+ * long: then this task goes to the pool by itself. soon: see local_post(). 0 or -ENOMEM.                                     */
+int hive__post_to_full(struct worker *w, struct hive_task task, bool soon)
 {
 	int r;
 
@@ -299,7 +299,7 @@ int hive__post_to_full(struct worker *w, struct hive_task task)
 		r = hive__spill(w);
 		if (r < 0)
 			return r;
-		if (local_post(&w->local, task))
+		if (soon ? local_post(&w->local, task) : local_push(&w->local, task))
 			return 0;
 	} while (r > 0 || !w->local.oldest);
 	r = pool_give(&w->hive->pool, hive__thread_number(), task, false);
