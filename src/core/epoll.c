@@ -90,6 +90,7 @@ static int epoll_core_open(void *arg, struct hive_core **ret_core)
 		return r;
 	}
 	bed_init(&c->bed);
+	c->next = c->end = c->batch;
 	c->core.ops = &hive__core_epoll;
 	c->memory = memory;
 	*ret_core = &c->core;
@@ -224,7 +225,7 @@ static void deliver_batch(struct epoll_core *c, int n)
 		fetch_owner(source_of(&event[1]));
 		hive_source_deliver(source_of(event), to_hive(event->events));
 	}
-	c->next = c->end = NULL;
+	c->next = c->end = c->batch;
 }
 
 static int epoll_core_turn(struct hive_core *core, int64_t timeout_ns)
