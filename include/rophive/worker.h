@@ -52,7 +52,8 @@ struct hive_worker_options {
 	int32_t nice; /* default: compute workers at least 5, beside a worker with `ui` that was attached before 19, and slices of 10 ms; IO workers as they are; HIVE_OFF: leave it */
 	/* SCHED_FIFO, priority 1–99; -EPERM from run, start or attach if not allowed. For who does little, and at once: a thread that computes for long
 	 * keeps its CPU from everybody else. Threads and processes that it starts are ordinary ones. 0: none; ui: 1 where the system allows it and
-	 * there is a second CPU, unless nice or batch are set here, the thread is nice already, or RLIMIT_RTTIME is set. HIVE_OFF: none for a ui either.       */
+	 * hive_cpus() are two or more, unless nice (HIVE_OFF too) or batch are set here, the thread is nice or not SCHED_OTHER already, or RLIMIT_RTTIME
+	 * is set (set later: given back within 0.1 s, when it sleeps). HIVE_OFF: none for a ui either.                                  */
 	int32_t realtime;
 	bool batch;           /* SCHED_BATCH; not with realtime */
 	const uint16_t *cpus; /* pin to these; copied */

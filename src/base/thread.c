@@ -138,11 +138,14 @@ int hive__thread_realtime(int priority)
 }
 
 /* Who runs for longer than such a limit is killed: that must be somebody's own wish. */
-static bool is_timed(void)
+bool hive__thread_is_timed(void)
 {
-	struct rlimit limit;
+	struct rlimit limit = { 0 };
+	int saved = errno;
+	bool is_known = getrlimit(RLIMIT_RTTIME, &limit) == 0;
 
-	return getrlimit(RLIMIT_RTTIME, &limit) < 0 || limit.rlim_cur != RLIM_INFINITY;
+	errno = saved;
+	return !is_known || limit.rlim_cur != RLIM_INFINITY;
 }
 
 bool hive__thread_realtime_if_allowed(int priority)
@@ -150,7 +153,7 @@ bool hive__thread_realtime_if_allowed(int priority)
 	struct scheduling s = { .size = sizeof s };
 	int saved = errno;
 	bool plain = syscall(SYS_sched_getattr, 0, &s, sizeof s, 0) == 0 && s.policy == SCHED_OTHER && s.nice <= 0 &&
-	             !is_timed();
+	             !hive__thread_is_timed();
 	bool given = plain && hive__thread_realtime(priority) == 0;
 
 	errno = saved;

@@ -32,6 +32,8 @@ int hive__thread_realtime(int priority);
 /* The same, if the system allows it and nobody has asked for anything else: for an ordinary thread that is not nice, in a process whose real-time
  * threads may run for as long as they like. True: so it is now.                                                            */
 bool hive__thread_realtime_if_allowed(int priority);
+/* There is such a limit by now. */
+bool hive__thread_is_timed(void);
 /* How it is scheduled, to be put back later. */
 struct thread_policy {
 	int policy;

@@ -401,7 +401,9 @@ struct hive_task hive__cancel_then(void *arg);
 /* thread.c: the life of a worker on its thread */
 void hive__ask_short_slices(const struct worker *w);
 /* Its own thread. 1: it has real-time priority now, 0: it is as it was. -EPERM. */
-int hive__ask_realtime(const struct worker *w);
+int hive__ask_realtime(struct worker *w);
+/* Likewise, now and then: what it was given unasked it gives back where that has become dangerous. */
+void hive__review_realtime(struct worker *w);
 int hive__worker_open(struct worker *w);
 void hive__worker_close(struct worker *w);
 void hive__worker_start(struct worker *w);

@@ -137,6 +137,7 @@ static void renew(struct worker *w)
 	w->take_lane = w->index;
 	w->wait_ewma_ns = w->setup.spin_ns * 20;
 	w->no_spin_until_ns = w->spin_penalty_ns = w->next_move_ns = w->timer_wake_ns = w->up_ns = 0;
+	w->review_ns = HIVE_FOREVER;
 	w->same_cpu_wakes = 0;
 	w->helps = 0;
 	w->looked_twice = false;

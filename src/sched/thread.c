@@ -20,19 +20,36 @@ void hive__ask_short_slices(const struct worker *w)
 }
 
 /* Before all that is ordinary: because the program demands it, or because it is a UI thread and the system allows it. */
-int hive__ask_realtime(const struct worker *w)
+int hive__ask_realtime(struct worker *w)
 {
+	w->review_ns = HIVE_FOREVER;
 	if (w->setup.realtime > 0) {
 		int r = hive__thread_realtime(w->setup.realtime);
 
 		return r < 0 ? r : 1;
 	}
-	return w->setup.realtime_if_allowed && hive__thread_realtime_if_allowed(TUNE_UI_REALTIME);
+	if (!w->setup.realtime_if_allowed || !hive__thread_realtime_if_allowed(TUNE_UI_REALTIME))
+		return 0;
+	w->review_ns = 0;
+	return 1;
 }
 
-static int apply_schedule(const struct worker *w)
+/* A limit may come later: who plays sound by way of RealtimeKit sets one, for the whole process. */
+void hive__review_realtime(struct worker *w)
+{
+	w->review_ns = time_add(w->up_ns, TUNE_UI_REVIEW_NS);
+	if (!hive__thread_is_timed())
+		return;
+	hive__thread_restore_policy(w->policy_before);
+	hive__ask_short_slices(w);
+	w->review_ns = HIVE_FOREVER;
+}
+
+static int apply_schedule(struct worker *w)
 {
 	int r;
+
+	w->policy_before = hive__thread_policy();
 
 	if (w->kind == HIVE_WORKER_IO)
 		hive__ask_short_slices(w);
@@ -52,7 +69,7 @@ static int apply_schedule(const struct worker *w)
 }
 
 /* What the system shall know of a thread that is ours. */
-static int dress_thread(const struct worker *w)
+static int dress_thread(struct worker *w)
 {
 	int r = 0;
 

@@ -168,6 +168,8 @@ static inline int32_t tune_local_budget(int32_t capacity)
 #define TUNE_UI_SLICE_NS 100000
 /* The real-time priority that it asks for, the lowest there is: before all that is ordinary, behind all that is real-time on purpose (decision 0024). [priority, fixed] */
 #define TUNE_UI_REALTIME 1
+/* How often it looks whether a limit on the time of real-time threads has been set meanwhile. [ns, fixed] */
+#define TUNE_UI_REVIEW_NS 100000000
 
 /* Fibers that a worker may begin without a write that all workers share. [fibers, fixed]  Bench: skynet_fiber. */
 #define TUNE_HOLDS 64

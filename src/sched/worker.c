@@ -90,6 +90,8 @@ static int sleep_in_core(struct worker *w, int64_t timeout_ns)
 	hive__follow_waker(w);
 	w->up_ns = hive__now(w->hive);
 	bump(&w->stats.asleep_ns, w->up_ns - began_ns);
+	if (w->up_ns >= w->review_ns)
+		hive__review_realtime(w);
 	return r;
 }
 

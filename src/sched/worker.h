@@ -115,10 +115,11 @@ struct worker {
 	bool has_thread;                    /* L registry_lock */
 	sigset_t creator_signals;           /* I  mask of the thread that gave it its thread */
 	bool is_realtime;                   /* O  main worker: the thread of hive_run() was given real-time priority */
-	struct thread_policy policy_before; /* O  main worker: how the thread of hive_run() was scheduled */
-	int64_t slack_before;               /* O  likewise its timer slack */
-	uint64_t thread;                    /* L registry_lock */
-	struct hive_core *core;             /* O; others: L registry_lock, or between claim and wake */
+	struct thread_policy policy_before; /* O  how its thread was scheduled */
+	int64_t review_ns; /* O  when its real-time priority is questioned; HIVE_FOREVER: it has none that nobody asked for */
+	int64_t slack_before;   /* O  likewise its timer slack */
+	uint64_t thread;        /* L registry_lock */
+	struct hive_core *core; /* O; others: L registry_lock, or between claim and wake */
 
 	alignas(CACHE_LINE) struct private_queue mail; /* O */
 	struct private_queue yielded;                  /* O  guests that let everybody else have a turn */

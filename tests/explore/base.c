@@ -167,6 +167,11 @@ int hive__thread_realtime(int priority)
 	return 0;
 }
 
+bool hive__thread_is_timed(void)
+{
+	return false;
+}
+
 bool hive__thread_realtime_if_allowed(int priority)
 {
 	(void)priority;

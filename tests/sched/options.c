@@ -10,6 +10,7 @@
 
 #include "support/child.h"
 #include "support/fake.h"
+#include "support/plain.h"
 #include "support/real.h"
 #include "test.h"
 
@@ -165,20 +166,23 @@ static void look(void *arg)
 	gate_open(&v->seen);
 }
 
+static void view(struct hive *hive, uint32_t id, enum hive_worker_kind kind, struct view *ret_view)
+{
+	gate_init(&ret_view->seen);
+	CHECK_OK(kind == HIVE_WORKER_COMPUTE ? hive_post_compute(hive, look, ret_view)
+	                                     : hive_post_to(hive, id, look, ret_view));
+	gate_pass(&ret_view->seen);
+	gate_destroy(&ret_view->seen);
+}
+
 static void view_worker(struct hive_worker_options o, struct view *ret_view)
 {
 	struct hive *hive = real_start((struct hive_options){ .io_workers = 1 });
 	uint32_t id;
 
-	gate_init(&ret_view->seen);
 	CHECK_OK(hive_attach(hive, &o, &id));
-	if (o.kind == HIVE_WORKER_COMPUTE)
-		CHECK_OK(hive_post_compute(hive, look, ret_view));
-	else
-		CHECK_OK(hive_post_to(hive, id, look, ret_view));
-	gate_pass(&ret_view->seen);
+	view(hive, id, o.kind, ret_view);
 	real_end(hive, HIVE_DRAIN);
-	gate_destroy(&ret_view->seen);
 }
 
 /* names are copied, cut, and shown to the system. */
@@ -232,14 +236,11 @@ TEST(compute_workers_give_way_to_a_ui_worker)
 	struct hive *hive = real_start((struct hive_options){ .io_workers = 1, .compute_workers = 1, .io = &ui });
 	struct view v;
 
-	gate_init(&v.seen);
-	CHECK_OK(hive_post_compute(hive, look, &v));
-	gate_pass(&v.seen);
+	view(hive, 0, HIVE_WORKER_COMPUTE, &v);
 	CHECK_EQ(v.nice, 19);
 	if (v.slice_ns)
 		CHECK_EQ(v.slice_ns, TUNE_UI_COMPUTE_SLICE_NS);
 	real_end(hive, HIVE_DRAIN);
-	gate_destroy(&v.seen);
 }
 
 static _Noreturn void start_as_a_nice_user(void)
@@ -251,9 +252,7 @@ static _Noreturn void start_as_a_nice_user(void)
 	if (geteuid() == 0)
 		CHECK_OK(setuid(65534));
 	CHECK_OK(hive_start(hive));
-	gate_init(&v.seen);
-	CHECK_OK(hive_post_compute(hive, look, &v));
-	gate_pass(&v.seen);
+	view(hive, 0, HIVE_WORKER_COMPUTE, &v);
 	CHECK_EQ(v.nice, 15);
 	real_end(hive, HIVE_DRAIN);
 	_exit(0);
@@ -350,11 +349,8 @@ TEST(realtime_is_applied_or_refused)
 	CHECK(r == 0 || r == -EPERM);
 	CHECK_EQ(hive_workers(hive, NULL, 0), r == 0 ? 2 : 1);
 	if (r == 0) {
-		gate_init(&v.seen);
-		CHECK_OK(hive_post_to(hive, id, look, &v));
-		gate_pass(&v.seen);
+		view(hive, id, HIVE_WORKER_IO, &v);
 		CHECK_EQ(v.policy, SCHED_FIFO);
-		gate_destroy(&v.seen);
 	}
 	real_end(hive, HIVE_DRAIN);
 }
@@ -413,7 +409,7 @@ static int policy_of_ui(void)
 	real_end(hive, HIVE_DRAIN);
 	if (r < 0)
 		test_skip("no right to real-time priority");
-	return r == 0 && hive_cpus() > 1 && getpriority(PRIO_PROCESS, 0) <= 0 ? SCHED_FIFO : SCHED_OTHER;
+	return r == 0 && hive_cpus() > 1 && is_plain() ? SCHED_FIFO : sched_getscheduler(0);
 }
 
 static void start_ui(void)
@@ -421,7 +417,7 @@ static void start_ui(void)
 	struct view v;
 
 	view_worker((struct hive_worker_options){ .ui = true }, &v);
-	CHECK_EQ(v.policy, SCHED_OTHER);
+	CHECK_EQ(v.policy, sched_getscheduler(0));
 }
 
 TEST(a_ui_that_may_not_be_real_time_is_ordinary)
@@ -429,7 +425,7 @@ TEST(a_ui_that_may_not_be_real_time_is_ordinary)
 	struct view v;
 
 	view_worker((struct hive_worker_options){ .ui = true, .realtime = HIVE_OFF }, &v);
-	CHECK_EQ(v.policy, SCHED_OTHER);
+	CHECK_EQ(v.policy, sched_getscheduler(0));
 	child_without_calls(EPERM, start_ui, SYS_sched_setscheduler);
 }
 
@@ -440,6 +436,29 @@ TEST(a_ui_is_real_time_where_that_is_allowed)
 
 	view_worker((struct hive_worker_options){ .ui = true }, &v);
 	CHECK_EQ(v.policy, policy);
+}
+
+/* Who plays sound gets his real-time priority for such a limit, which then is everybody's. */
+static void limit_the_time_of_a_ui(void)
+{
+	struct hive_worker_options o = { .ui = true, .spin_ns = HIVE_OFF };
+	struct hive *hive = real_start((struct hive_options){ .io_workers = 1 });
+	struct view v;
+	uint32_t id;
+
+	CHECK_OK(hive_attach(hive, &o, &id));
+	view(hive, id, o.kind, &v);
+	CHECK_EQ(v.policy, SCHED_FIFO);
+	limit_real_time();
+	while (v.policy != SCHED_OTHER)
+		view(hive, id, o.kind, &v); /* it sleeps before each, and has a look now and then */
+	real_end(hive, HIVE_DRAIN);
+}
+
+TEST(a_ui_gives_back_what_nobody_asked_for_when_it_may_be_killed_for_it)
+{
+	if (policy_of_ui() == SCHED_FIFO)
+		child_without(NULL, 0, 0, limit_the_time_of_a_ui);
 }
 
 /* The thread of hive_run() as well, for as long. */
