@@ -130,12 +130,12 @@ void run_glib(void)
 	GSource *source = g_source_new(&frame_funcs, sizeof(GSource));
 
 	loop = g_main_loop_new(NULL, FALSE);
-	start_loads();
 	picture_align();
 	due_ns = hive_now(NULL) + PERIOD;
 	g_source_set_ready_time(source, due_ns / 1000);
 	g_source_set_priority(source, G_PRIORITY_HIGH); /* before all else that is ready */
 	g_source_attach(source, NULL);
+	start_loads();
 	g_main_loop_run(loop);
 	g_thread_pool_free(pool, TRUE, TRUE);
 	g_source_unref(source);

@@ -32,9 +32,14 @@ static void handle(void *arg)
 
 static void compute_and_again(void *arg)
 {
+	int r;
+
 	compute();
-	if (!atomic_load(&ended) && hive_post_compute(hive, compute_and_again, arg) < 0)
-		return; /* the end has come */
+	if (atomic_load(&ended))
+		return;
+	r = hive_post_compute(hive, compute_and_again, arg);
+	if (!atomic_load(&ended))
+		check(r, "hive_post_compute");
 }
 
 static void block_task(void *arg)
@@ -45,14 +50,12 @@ static void block_task(void *arg)
 
 static void post_to_ui(void)
 {
-	if (hive_post_to(hive, HIVE_WORKER_MAIN, handle, NULL) < 0)
-		atomic_store(&ended, true);
+	check(hive_post_to(hive, HIVE_WORKER_MAIN, handle, NULL), "hive_post_to");
 }
 
 static void post_to_pool(void)
 {
-	if (hive_post(hive, handle, NULL) < 0)
-		atomic_store(&ended, true);
+	check(hive_post(hive, handle, NULL), "hive_post");
 }
 
 static void post_update(void)

@@ -87,7 +87,8 @@ void picture_frame(int number, int64_t due_ns)
 	collect();
 	left = TILE / 2 + (int)lrint(TILE / 2 * cos(number * 0.1));
 	top = TILE / 2 + (int)lrint(TILE / 2 * sin(number * 0.1));
-	wanted_ns = due_ns;
+	if (!wanted_ns) /* else that one was not painted yet, and is late by so much */
+		wanted_ns = due_ns;
 	gtk_widget_queue_draw(area);
 }
 
