@@ -21,6 +21,7 @@ int echo_serve_hive(const struct bench_params *params);
 int echo_serve_raw(const struct bench_params *params);
 /* A task: serves the connection of this descriptor, with a source of this worker. */
 void echo_begin_source(void *arg);
+void echo_begin_edges(void *arg); /* by edges */
 
 /* ---- server processes: echo_rival.c ---- */
 

@@ -16,7 +16,13 @@ struct echo_link {
 };
 
 /* What it waits for from now on. */
-enum echo_next { ECHO_AS_BEFORE, ECHO_READ, ECHO_WRITE, ECHO_END };
+enum echo_next {
+	ECHO_AS_BEFORE,
+	ECHO_MORE,
+	ECHO_READ,
+	ECHO_WRITE,
+	ECHO_END
+}; /* MORE: as before, and there may be more already */
 
 static inline void echo_link_close(struct echo_link *link)
 {
@@ -55,7 +61,7 @@ static inline enum echo_next echo_link_answer(struct echo_link *link, char buffe
 		return got < 0 && errno == EAGAIN ? ECHO_AS_BEFORE : ECHO_END;
 	ssize_t sent = send(link->fd, buffer, (size_t)got, MSG_NOSIGNAL);
 	if (sent == got)
-		return ECHO_AS_BEFORE;
+		return got == ECHO_BUFFER ? ECHO_MORE : ECHO_AS_BEFORE;
 	if (sent < 0 && errno != EAGAIN)
 		return ECHO_END;
 	sent = sent > 0 ? sent : 0;

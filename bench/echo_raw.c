@@ -24,7 +24,7 @@ static void answer(struct raw_loop *loop, struct echo_link *link, char *buffer)
 {
 	enum echo_next next = echo_link_answer(link, buffer);
 	struct epoll_event event = { .events = next == ECHO_WRITE ? EPOLLOUT : EPOLLIN, .data.ptr = link };
-	if (next == ECHO_AS_BEFORE)
+	if (next == ECHO_AS_BEFORE || next == ECHO_MORE)
 		return;
 	if (next == ECHO_END || epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, link->fd, &event) < 0)
 		drop(link);

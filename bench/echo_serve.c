@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Our echo server, three times: a fiber for each connection; an operation with callbacks for each; or one that repeats, which has a buffer
- * only when something has come. With sources: echo_sources.c.                                                                  */
+ * only when something has come. With sources, by level and by edges: echo_sources.c.                                                                  */
 #include "echo.h"
 #include "rig.h"
 #include <netinet/in.h>
@@ -323,6 +323,7 @@ int echo_serve_hive(const struct bench_params *params)
 		return code;
 	server.begin = params->style == BENCH_LENT      ? begin_lent
 	               : params->style == BENCH_SOURCES ? echo_begin_source
+	               : params->style == BENCH_EDGES   ? echo_begin_edges
 	                                                : NULL;
 	code = params->style == BENCH_FIBERS ? serve_by_fibers(params) : serve_by_ops(params);
 	return rig_close(&server.rig, code);

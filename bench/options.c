@@ -126,7 +126,8 @@ static bool parse_timers(const char *text, enum hive_timers *ret_timers)
 
 static bool parse_style(const char *text, enum bench_style *ret_style)
 {
-	static const char *const names[] = { "fibers", "ops", "raw", "lent", "sources", "dispatcher", "key", "hive" };
+	static const char *const names[] = { "fibers", "ops",        "raw", "lent", "sources",
+		                             "edges",  "dispatcher", "key", "hive" };
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(text, names[i]) == 0) {
 			*ret_style = (enum bench_style)i;

@@ -191,7 +191,9 @@ static double answers(const struct contestant *contestant)
 
 static void report_ours(const struct contest *contest, struct record *result)
 {
-	static const char *const styles[] = { "fibers", "ops", "raw", "lent", "sources" }; /* no others: below */
+	static const char *const styles[] = {
+		"fibers", "ops", "raw", "lent", "sources", "edges"
+	}; /* no others: below */
 	const struct contestant *ours = &contest->all[0];
 	record_text(result, "style", styles[contest->params->style]);
 	record_text(result, "core", contest->params->core ? contest->params->core->name : "best");
@@ -258,7 +260,7 @@ static int hold_contest(struct contest *contest, struct record *result)
 
 int bench_echo_server(const struct bench_params *params, struct record *result)
 {
-	if (params->style > BENCH_SOURCES)
+	if (params->style > BENCH_EDGES)
 		return bench_failed("the echo server has no such style", -EINVAL);
 	if (params->serve)
 		return params->style == BENCH_RAW ? echo_serve_raw(params) : echo_serve_hive(params);

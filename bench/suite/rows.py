@@ -163,6 +163,7 @@ def messages():
                   ["--producers", str(producers)], quick=n(500000), in_quick=producers == 1)
 
 
+CONTESTING = ("fibers", "ops")  # beside all peers; sources are beside the raw loop, which does the same
 NO_WORSE = ("libuv", "asio", "tokio", "raw_epoll")  # whose p99 an echo server of ours must not exceed
 
 
@@ -181,17 +182,17 @@ def raw_targets(core, floor, contest):
 
 
 def servers():
-    for name, core, style, floor in (("epoll", "epoll", "fibers", "raw_epoll"), ("sources", "epoll", "sources", "raw_epoll"), ("uring", "uring", "ops", "raw_uring")):
+    for name, core, style, floor in (("epoll", "epoll", "fibers", "raw_epoll"), ("sources", "epoll", "sources", "raw_epoll"), ("edges", "epoll", "edges", "raw_epoll"), ("uring", "uring", "ops", "raw_uring")):
         for connections in (64, 512):
-            answers, cpu, p99 = raw_targets(core, floor, style != "sources")
+            answers, cpu, p99 = raw_targets(core, floor, style in CONTESTING)
             figures = [
                 rate("answers", answers[0], also=answers[1:]),
                 duration("cpu_ns_each", "CPU of the server for each", cpu[0], also=cpu[1:]),
             ] + latency(p99=p99[0], what="answer", headline=None)
-            how = {"ops": "callbacks"}.get(style, style)
+            how = {"ops": "callbacks", "edges": "sources by edges"}.get(style, style)
             yield row("echo_server:%d:%s" % (connections, name), "Input and output", "echo, %d connections, ours with %s on %s" % (connections, how, core), figures,
                       flags=["--connections", str(connections)], ours=["--core", core, "--style", style], quick=seconds(2), full=seconds(6), rounds=2,
-                      in_quick=connections == 64 and style != "sources", neighbours={"raw": "raw_epoll"}, contest=style != "sources")
+                      in_quick=connections == 64 and style in CONTESTING, neighbours={"raw": "raw_epoll"}, contest=style in CONTESTING)
     for verb in ("read", "write"):
         figures = [rate("operations"), duration("cpu_ns_each", "CPU for each")]
         yield row("file_" + verb, "Input and output", "4 KiB at random places, p%s" % verb, figures, quick=seconds(1), neighbours={"threads": "threads"})
@@ -210,11 +211,12 @@ def mixed():
     ]
     yield row("mixed:T2", "Under load", "tiny tasks beside hogs, 2 workers", figures, 2, quick=seconds(0.5), full=seconds(3), in_quick=True, rounds=2, kind="latency")
     on_time = at_least(0.995, None, "≥ 99.5 % on time")
-    shares = [rate("frames on time, plain timer", on_time, "frames_on_time", "")]  # the one that Tokio has as well
-    shares += [rate("frames on time beside " + load, on_time, load + "_frames_on_time", "", False) for load in ("compute", "timers", "posts", "block", "updates")]
-    for ident, ours, title in (("T2", [], ""), ("ordinary", ["--ordinary"], ", without real-time priority")):
-        yield row("mixed_ui:" + ident, "Under load", "60 frames a second, 2 workers" + title, shares + [duration("late_p99_ns", "lateness of a frame, p99")], 2, ours=ours,
-                  quick=seconds(0.5), full=seconds(3))
+    plain = rate("frames on time, plain timer of an ordinary thread", on_time, "frames_on_time", "")  # what Tokio has as well
+    loads = ("compute", "timers", "posts", "block", "updates")
+    shares = [rate("frames on time beside " + load, on_time, load + "_frames_on_time", "", False) for load in loads]
+    late = duration("late_p99_ns", "lateness of a frame of the plain timer, p99")
+    for ident, ours, title in (("T2", [], "with real-time priority where it is allowed"), ("ordinary", ["--ordinary"], "without real-time priority")):
+        yield row("mixed_ui:" + ident, "Under load", "60 frames a second, 2 workers, " + title, [plain] + shares + [late], 2, ours=ours, quick=seconds(0.5), full=seconds(3))
 
 
 ROWS = [one for part in (tasks, wakes, timers, fork_join, fibers, messages, servers, mixed) for one in part()]
