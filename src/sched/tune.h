@@ -22,8 +22,9 @@ static inline int32_t tune_local_budget(int32_t capacity)
 #define TUNE_ADAPTIVE_LEAST 8
 #define TUNE_ADAPTIVE_MOST 1024
 
-/* Private tasks and timers per beat. [tasks]  What keeps a private task that re-posts itself from starving step 1. */
-#define TUNE_PRIVATE_BUDGET 64
+/* Private tasks and timers per beat. [tasks]  What keeps a private task that re-posts itself from starving step 1; long ones end with their
+ * slice. Fibers that yield are private: a beat for each 64 of them cost 8 % (docs/tuning.md). Bench: yield, flood.          */
+#define TUNE_PRIVATE_BUDGET 256
 #define TUNE_TIMER_BUDGET 64
 
 /* How a worker keeps its timers. [enum hive_timers]  The wheel starts and stops them in O(1) and never fails; the heap takes memory

@@ -2,6 +2,7 @@
 /* hive_block_on(): the root and everybody beneath it, from a thread that waits. */
 #include <pthread.h>
 
+#include "sched/tune.h"
 #include "support/real.h"
 #include "support/world.h"
 
@@ -158,9 +159,9 @@ TEST(at_the_deadline_the_tree_is_cancelled_and_waited_for)
 		int result = 0;
 
 		begun = ended = 0;
-		CHECK_ERR(
-			hive_block_on(w.hive, root_of_sleepers, (void *)40, hive_deadline(w.hive, HIVE_MS(5)), &result),
-			-ETIMEDOUT);
+		CHECK_ERR(hive_block_on(w.hive, root_of_sleepers, (void *)(4 * TUNE_PRIVATE_BUDGET),
+		                        hive_deadline(w.hive, HIVE_MS(5)), &result),
+		          -ETIMEDOUT);
 		CHECK_EQ(ended, 7);
 		CHECK_EQ(result, 99);
 		CHECK_EQ(hive_now(w.hive), HIVE_MS(5));
