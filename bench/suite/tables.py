@@ -89,10 +89,16 @@ def verdict_table(verdicts):
             cell(one.against or NONE),
             cell(one.ours or NONE),
             cell(one.theirs or NONE),
-            cell(one.ratio or NONE),
-            cell(one.floor or NONE),
+            in_two_lines(one.ratio or NONE),
+            in_two_lines(one.floor or NONE),
         ])
     return Table(head, 4, lines)
+
+
+def in_two_lines(text):
+    """What stands in brackets at the end below the rest: the table shall fit into a window."""
+    text, _, bracket = text.partition(" (")
+    return cell(text, bracket.rstrip(")"))
 
 
 def figure_title(figure):
