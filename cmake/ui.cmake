@@ -48,7 +48,7 @@ if(ROPHIVE_TOOLS) # the figures of docs/ui.md can be had
 	target_include_directories(hive-bench-gtk PRIVATE bench ${PROJECT_SOURCE_DIR})
 	set_target_properties(hive-bench-gtk PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 	rophive_window_test(gtk.bench gtk $<TARGET_FILE:hive-bench-gtk> 0.5 1 -,a,pb,pc,pd)
-	set_tests_properties(gtk.bench PROPERTIES PROCESSORS 2 FAIL_REGULAR_EXPRESSION "\"(frames|shown)\": 0,")
+	set_tests_properties(gtk.bench PROPERTIES PROCESSORS 2 TIMEOUT 300 FAIL_REGULAR_EXPRESSION "\"(frames|shown)\": 0,")
 endif()
 
 file(GLOB gtk_tests CONFIGURE_DEPENDS tests/gtk/*.c)

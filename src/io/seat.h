@@ -17,7 +17,7 @@ enum how {
 	SEAT_ALONE, /* by edges; if others wait for this elsewhere, one of all is told */
 };
 
-struct seat { /* O; an event needs the first two cache lines, a wait the third as well */
+struct seat { /* O; an event needs the first 128 bytes, a wait 64 more */
 	struct hive_source source;
 	struct desk *desk;
 	struct hive_op *first; /* that wait, in order; linked by `behind` */
