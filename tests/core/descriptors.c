@@ -39,7 +39,8 @@ static void counting_wake(struct hive_core *core)
 	real_core->wake(core);
 }
 
-/* A worker that was woken and has not come out of the system yet, for as long as the test likes. */
+/* A worker that was woken, or has got up by itself (who is stopped and goes on is), and has not come out of the system yet, for as long as the test
+ * likes.                                                                                                                   */
 static int counting_turn(struct hive_core *core, int64_t timeout_ns)
 {
 	int r = real_core->turn(core, timeout_ns);
@@ -60,7 +61,6 @@ static struct hive *start_many_counting(const char *name, int32_t workers, enum 
 	counting_core.open = counting_open;
 	counting_core.wake = counting_wake;
 	counting_core.turn = counting_turn;
-	atomic_store(&hold, false);
 	gate_init(&held);
 	return real_start((struct hive_options){ .io_workers = workers, .io = &io, .placement = placement });
 }
@@ -102,15 +102,16 @@ static uint64_t wakes_counted(struct hive *hive)
 TEST(any_number_of_posts_to_a_sleeper_cost_one_wake)
 {
 	for (int i = 0; i < core_count() * 4; i++) {
-		struct hive *hive = start_counting(core_names[i / 4]);
 		struct hive_worker_stats s;
+		struct hive *hive;
 		uint64_t before;
 
+		atomic_store(&hold, true); /* from its first sleep on: who looks for it later may come too late */
+		hive = start_counting(core_names[i / 4]);
 		WAIT_UNTIL(load_relaxed(&hive__slot(&hive->io, 0)->parking) == PARKING_PARKED); /* else it needs none */
 		before = wakes_counted(hive);
 		atomic_store(&wakes_made, 0);
 		atomic_store(&ran, 0);
-		atomic_store(&hold, true);
 		for (int j = 0; j < 1000; j++)
 			post_by(hive, i % 4);
 		CHECK_EQ(atomic_load(&wakes_made), 1);
